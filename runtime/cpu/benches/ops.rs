@@ -1,4 +1,4 @@
-//! Speed of kernels, next to the bytes and operations they need. Asserts no speed.
+//! Benchmarks kernels next to the bytes and operations they need. No speed is asserted.
 //!
 //!     cargo bench -p tpc-cpu --bench ops [FILTER] [THREADS]
 
@@ -14,7 +14,7 @@ use tpc_ir::op::{SetRows, SoftMax, Sum};
 use tpc_runtime::Options;
 use tpc_runtime::quant::quantise;
 
-/// Tensors of one type, together larger than the caches.
+/// Tensors of one type, larger than the caches in total.
 struct Buffer {
     bytes: Vec<u8>,
     views: Vec<View>,
@@ -50,7 +50,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Times `op` on operands given by type and sizes, cycling through `copies` copies. Prints the median.
+    /// Times `op` on operands of these types and sizes, cycling through `copies` copies. Prints the median.
     fn run(
         &mut self,
         name: &str,

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p tpc-cpu --example product-bench -- [--threads N] [--isa NAME] [--rounds N] [--tokens N,…] [TYPE …]`
 //!
-//! The matrices exceed a core's caches and are read in turn. GB/s count the bytes of the packed weight. A product has
-//! two operations per element, row and token.
+//! The matrices exceed a core's caches and are read in turn. GB/s count packed bytes. A product has two operations
+//! per element, row and token.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -15,10 +15,9 @@ use tpc_cpu::product::{
 use tpc_ir::DType;
 use tpc_ir::random::SplitMix64;
 
-/// Rows and columns of the matrix.
 const ROWS: usize = 4096;
 const K: usize = 2048;
-/// The minimum number of bytes that a round of mat-vecs reads.
+/// Minimum bytes that a round of mat-vecs reads.
 const MEMORY: usize = 1 << 30;
 const BATCHES: [usize; 5] = [4, 8, 32, 128, 512];
 const TOKENS: usize = 512;
@@ -73,7 +72,7 @@ fn options() -> Result<Options, String> {
     Ok(out)
 }
 
-/// Returns the shortest time of a few rounds on all threads. `worker` builds a thread's work.
+/// Returns the shortest time of a round. `worker` builds a thread's work.
 fn time<W: FnMut()>(threads: usize, rounds: usize, worker: impl Fn(usize) -> W + Sync) -> Duration {
     let barrier = Barrier::new(threads);
     let (barrier, worker) = (&barrier, &worker);
@@ -105,7 +104,6 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     let Ok(mut map) = memmap2::MmapMut::map_anon(MEMORY) else {
         return 0.0;
     };
-    // Uses the page size that weights have.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     map.fill(1);
@@ -125,7 +123,7 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     MEMORY as f64 / took.as_secs_f64()
 }
 
-/// Returns dot operations per second; 0 without dot instructions.
+/// Returns dot operations per second, or 0 without dot instructions.
 #[cfg(target_arch = "x86_64")]
 fn peak(threads: usize, rounds: usize) -> f64 {
     if !is_x86_feature_detected!("avx512vnni") {
@@ -167,14 +165,13 @@ fn dots(turns: usize) {
     black_box(sums);
 }
 
-/// Keeps the compiler from precomputing a loop, without sending registers through memory.
+/// Prevents precomputation of a loop, but keeps values in registers.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn black_box_registers<T>(v: T) -> T {
     v
 }
 
-/// Returns blocks with small scales and random codes.
 fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let mut random = SplitMix64::new(1);
     let mut next = move || random.next_u64();
@@ -182,7 +179,7 @@ fn weights(dtype: DType, elements: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes + 8);
     while out.len() < bytes {
         let bits = match dtype {
-            // Middle exponents, so that all floats are normal numbers.
+            // All floats are normal numbers.
             DType::F32 | DType::F64 => next() & 0xbfff_ffff_bfff_ffff | 0x3c00_0000_3c00_0000,
             DType::F16 | DType::Bf16 => next() & 0xbfff_bfff_bfff_bfff | 0x3c00_3c00_3c00_3c00,
             _ => next() & 0x1f1f_1f1f_1f1f_1f1f | 0x1010_1010_1010_1010,
@@ -249,7 +246,7 @@ impl Case {
         product.run(panels, &mut out, scratch).expect("rows");
     }
 
-    /// Returns the seconds of one mat-vec from memory, and of a batch.
+    /// Returns the seconds of a mat-vec and of a batch, from memory.
     fn seconds(&self, options: &Options, tokens: usize) -> f64 {
         let Options {
             threads,

@@ -1,8 +1,8 @@
-//! Decodes KV-cache formats in lanes, bit-identical to [`tpc_runtime::quant::dequantise`], which defines the layouts.
+//! Decodes KV-cache formats in lanes. The bits equal [`tpc_runtime::quant::dequantise`], which defines the layouts.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "lanes are loaded from the bytes of a block, which the caller has"
+    reason = "the caller guarantees that the block is readable"
 )]
 
 use crate::lanes::{Lanes, Task, run};
@@ -10,7 +10,7 @@ use crate::math::{LANES, f16_to_f32, f32_to_f16};
 use crate::simd::vectorised;
 use tpc_ir::DType;
 
-/// Elements decoded at a time: one block.
+/// Elements per block.
 pub(crate) const LEN: usize = 32;
 
 /// ggml's `kvalues_iq4nl`, each plus 128.
@@ -21,10 +21,8 @@ const IQ4_NL: [u8; 16] = [
 trait Format {
     const BYTES: usize;
 
-    /// Decodes a block.
-    ///
     /// # Safety
-    /// The bytes are there, and the machine has the instructions.
+    /// The block is readable, and the machine has the instructions.
     unsafe fn block<S: Lanes>(block: *const u8) -> [S::F; 2];
 }
 
@@ -40,7 +38,7 @@ unsafe fn nibbles<S: Lanes>(bytes: *const u8) -> [S::I; 2] {
     [S::and(bytes, S::splat(15)), S::shr(bytes, 4)]
 }
 
-/// Returns 16 for each set bit, otherwise 0. Bit `j` of the four bytes is element `j`.
+/// Returns 16 for each set bit, otherwise 0. Element `j` is bit `j` of the four bytes.
 #[inline(always)]
 unsafe fn sixteens<S: Lanes>(high: *const u8) -> [S::F; 2] {
     const BITS: [i32; LANES] = [
@@ -213,11 +211,11 @@ impl Format for Bf16 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
     pub(crate) from: *const u8,
-    /// Bytes from row to row.
+    /// Bytes between rows.
     pub(crate) stride: usize,
     pub(crate) count: usize,
     pub(crate) blocks: usize,
-    /// Rows ahead to prefetch, possibly beyond the end; 0 disables it.
+    /// Rows to prefetch, possibly beyond the end.
     pub(crate) ahead: usize,
 }
 
@@ -250,10 +248,10 @@ impl<F: Format> Task for Decode<F> {
     }
 }
 
-/// Decodes rows to rows of f32 that are `width` apart. Returns `false` for other formats.
+/// Decodes rows to f32 rows that are `width` apart. Returns `false` if the format is not supported.
 ///
 /// # Safety
-/// The blocks of the rows are readable. `out` has [`LEN`] elements for every block of every row.
+/// The rows are readable. `out` has [`LEN`] elements per block.
 pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width: usize) -> bool {
     macro_rules! decode {
         ($format:ty) => {
@@ -281,7 +279,7 @@ pub(crate) unsafe fn decode_rows(dtype: DType, rows: Rows, out: *mut f32, width:
 }
 
 vectorised! {
-    /// Encodes whole q8_0 blocks, up to the end of the shorter slice, as [`tpc_runtime::quant::quantise_into`].
+    /// Encodes whole q8_0 blocks, up to the end of the shorter slice, like [`tpc_runtime::quant::quantise_into`].
     pub(crate) fn encode_q8_0(values: &[f32], out: &mut [u8]) {
         let (rows, _) = values.as_chunks::<LEN>();
         let (blocks, _) = out.as_chunks_mut::<{ Q8_0::BYTES }>();

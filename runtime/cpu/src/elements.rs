@@ -1,4 +1,4 @@
-//! Reading and writing the elements of views.
+//! Reads and writes elements of views.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -13,12 +13,10 @@ use crate::view::View;
 /// Elements processed at a time, a multiple of every block size.
 pub(crate) const CHUNK: usize = 512;
 
-/// True if kernels read this type as real numbers.
 pub(crate) fn is_readable(dtype: DType) -> bool {
     !dtype.is_integer() && can_dequantise(dtype)
 }
 
-/// True if kernels write this type as real numbers.
 pub(crate) fn is_writable(dtype: DType) -> bool {
     !dtype.is_integer() && can_quantise(dtype)
 }
@@ -52,7 +50,7 @@ pub(crate) fn decode(dtype: DType, bytes: &[u8], out: &mut [f32]) {
     };
     // SAFETY: the slice has the bytes of these elements.
     if !unsafe { decode_rows(dtype, rows, whole.as_mut_ptr(), 0) } {
-        // Selection checked the type, and chunks are whole blocks.
+        // The type is checked, and chunks are whole blocks.
         let decoded = dequantise(dtype, bytes, out);
         debug_assert_eq!(decoded, Ok(()));
         return;
@@ -90,19 +88,18 @@ pub(crate) fn encode(dtype: DType, values: &[f32], out: &mut [u8]) {
         DType::Bf16 => encode_bf16(values, out.as_chunks_mut().0),
         DType::Q8_0 => encode_q8_0(values, out),
         _ => {
-            // Selection checked the type, and chunks are whole blocks.
+            // The type is checked, and chunks are whole blocks.
             let encoded = quantise_searched(dtype, values, out);
             debug_assert_eq!(encoded, Ok(()));
         }
     }
 }
 
-/// Returns the bytes of `n` elements in whole blocks.
 const fn bytes_of(dtype: DType, n: usize) -> usize {
     n / dtype.block_len() as usize * dtype.block_bytes() as usize
 }
 
-/// Reads elements `[at, at + out.len())` of the row at `row` into `out`. Both ends are whole blocks.
+/// Reads elements `[at, at + out.len())` of a row into `out`. Both ends are block boundaries.
 ///
 /// # Safety
 /// `row` is a row of `view`, whose bytes are readable; the elements exist; the type is readable.
@@ -123,10 +120,10 @@ pub(crate) unsafe fn read_row(view: &View, row: *const u8, at: usize, out: &mut 
     }
 }
 
-/// Writes `values` as the elements from `at` on of the row at `row`. Both ends are whole blocks.
+/// Writes `values` to a row, starting at element `at`. Both ends are block boundaries.
 ///
 /// # Safety
-/// `row` is a row of `view`, whose bytes are writable and used by no one else; the elements exist; the type is
+/// `row` is a row of `view`, whose bytes are writable and not used by other threads; the elements exist; the type is
 /// writable.
 pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f32]) {
     let dtype = view.dtype;
@@ -145,7 +142,7 @@ pub(crate) unsafe fn write_row(view: &View, row: *mut u8, at: usize, values: &[f
     }
 }
 
-/// Prefetches `count` rows along axis 1 from these indices on, possibly beyond the end.
+/// Prefetches `count` rows along axis 1, possibly beyond the end.
 pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     let (from, bytes) = (view.row(indices), bytes_of(view.dtype, view.ne[0]));
     for i in 0..count {
@@ -156,11 +153,11 @@ pub(crate) fn prefetch_rows(view: &View, indices: [usize; 3], count: usize) {
     }
 }
 
-/// Reads `count` rows along axis 1, from these indices on, to rows of `out` that are `width` apart. Prefetches `count`
-/// rows, `ahead` rows further on.
+/// Reads `count` rows along axis 1 into rows of `out` that are `width` apart. Also prefetches `count` rows that start
+/// `ahead` rows later.
 ///
 /// # Safety
-/// Same as [`read_row`], for every row; `out` holds the last row. Rows ahead need not exist.
+/// Same as [`read_row`], for every row; `out` can hold all rows. Prefetched rows need not exist.
 pub(crate) unsafe fn read_rows(
     view: &View,
     [i1, i2, i3]: [usize; 3],
@@ -190,7 +187,7 @@ pub(crate) unsafe fn read_rows(
     }
 }
 
-/// Returns a whole row: borrowed if it is contiguous f32, otherwise decoded into `buffer`, which has its length.
+/// Returns a whole row: borrowed if contiguous f32, otherwise decoded into `buffer` of the row's length.
 ///
 /// # Safety
 /// Same as [`read_row`]; no other thread writes the row while the result is used.
@@ -206,10 +203,10 @@ pub(crate) unsafe fn row<'a>(view: &View, indices: [usize; 3], buffer: &'a mut [
     buffer
 }
 
-/// Reads the f32 at these indices, of a type without blocks.
+/// Reads one real number. The type does not have blocks.
 ///
 /// # Safety
-/// The element exists and is readable, and so is the type.
+/// The element exists and is readable, and the type is readable.
 pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
     let mut out = [0.0];
     // SAFETY: caller's contract.
@@ -217,7 +214,7 @@ pub(crate) unsafe fn real(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> f32 {
     out[0]
 }
 
-/// Reads the integer at these indices.
+/// Reads one integer.
 ///
 /// # Safety
 /// The element exists and is readable; the type is an integer.
@@ -234,10 +231,10 @@ pub(crate) unsafe fn int(view: &View, [i0, i1, i2, i3]: [usize; 4]) -> i64 {
     }
 }
 
-/// Writes the integer at these indices, with C's conversion.
+/// Writes one integer, converted like in C.
 ///
 /// # Safety
-/// The element exists, is writable and used by no one else; the type is an integer.
+/// The element exists, is writable and not used by other threads; the type is an integer.
 pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value: i64) {
     let at = view.row([i1, i2, i3]).wrapping_add(i0 * view.nb[0]);
     // SAFETY: caller's contract.
@@ -251,7 +248,7 @@ pub(crate) unsafe fn write_int(view: &View, [i0, i1, i2, i3]: [usize; 4], value:
     }
 }
 
-/// Writes an index as an integer.
+/// Writes an index.
 ///
 /// # Safety
 /// Same as [`write_int`].

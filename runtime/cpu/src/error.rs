@@ -1,8 +1,8 @@
-//! Errors of kernels and of teams.
+//! Errors of kernels and teams.
 
 use tpc_ir::DType;
 
-/// Error of a launch. Kernels do not allocate, so the message has fixed parts.
+/// An error of a launch. Messages have fixed parts because kernels do not allocate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// An index read from data is out of range.
@@ -15,13 +15,13 @@ pub enum KernelError {
         /// The number of valid indices.
         bound: usize,
     },
-    /// The views do not fit the kernel.
+    /// The views do not match the kernel.
     #[error("the views do not fit the kernel: {what}")]
     Shape {
         /// The violated condition.
         what: &'static str,
     },
-    /// Too little scratch memory.
+    /// The scratch memory is too small.
     #[error("the kernel needs {needed} bytes of scratch memory, got {found}")]
     Scratch {
         /// Bytes required.
@@ -37,7 +37,7 @@ pub enum KernelError {
     Panicked,
 }
 
-/// Error of an op without a kernel for these types.
+/// An op without a CPU kernel for these types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CPU kernel for {op} on {operands:?} giving {results:?}: {reason}")]
 pub struct Unsupported {
@@ -47,17 +47,17 @@ pub struct Unsupported {
     pub operands: Vec<DType>,
     /// Element types of the results.
     pub results: Vec<DType>,
-    /// Reason, as a clause.
+    /// The reason, as a clause.
     pub reason: &'static str,
 }
 
-/// Error of creating a team.
+/// An error in creating a team.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
-    /// A team without workers.
+    /// The team has no workers.
     #[error("a device needs at least one thread")]
     Empty,
-    /// The system refused a thread.
+    /// The system did not start a thread.
     #[error("cannot start a thread")]
     Spawn(#[from] std::io::Error),
 }

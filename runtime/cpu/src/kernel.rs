@@ -1,4 +1,4 @@
-//! Kernels: ops with known attributes and element types.
+//! Kernels.
 
 use tpc_ir::{DType, Op};
 use tpc_runtime::Options;
@@ -11,23 +11,23 @@ use crate::simd;
 use crate::team::Worker;
 use crate::view::View;
 
-/// An op with known attributes and element types, ready to run on any sizes.
+/// An op with known attributes and element types, for any sizes.
 #[derive(Debug)]
 pub struct Kernel {
     name: &'static str,
     types: Box<[DType]>,
     operands: usize,
     launch: Box<dyn Launch>,
-    /// Overrides the best instruction set.
+    /// Replaces the best instruction set.
     vectors: Option<simd::Isa>,
 }
 
 impl Kernel {
-    /// Selects the kernel of `op` for operands and results of these types. Sizes in the op's attributes are already
-    /// bound ([`Op::map_dims`]).
+    /// Selects the kernel of `op` for operands and results of these types. Sizes in the op's attributes must be bound
+    /// ([`Op::map_dims`]).
     ///
     /// # Errors
-    /// [`Unsupported`] for leaves, transfers, and formats that cannot be read or written.
+    /// Returns [`Unsupported`] for leaves, transfers, and formats that cannot be read or written.
     pub fn select(
         op: &Op,
         operands: &[DType],
@@ -68,27 +68,25 @@ impl Kernel {
         self.name
     }
 
-    /// Returns each worker's scratch bytes for these sizes.
+    /// Returns the scratch bytes of each worker for these sizes.
     pub fn scratch_bytes(&self, operands: &[Sizes], results: &[Sizes]) -> usize {
         self.launch.scratch_bytes(operands, results)
     }
 
-    /// Sets the size attribute that the kernel works with.
     pub(crate) fn resize(&mut self, size: usize) -> Result<(), KernelError> {
         self.launch.resize(size)
     }
 
-    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. The results
-    /// may be read only after all workers have returned and met at a barrier.
+    /// Computes the worker's share of the results. Every worker of a device calls this with the same views. Results
+    /// are readable after all workers have returned and met at a barrier.
     ///
     /// # Errors
-    /// [`KernelError`] if the views do not fit one another or an index is out of range. The results are then undefined.
+    /// Returns [`KernelError`] if the views do not match or an index is out of range. The results are then undefined.
     ///
     /// # Safety
-    /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no other
-    /// thread writes them. A result does not overlap another view, with one exception. It may be the same memory as an
-    /// operand that the kernel updates in place or reads element by element. Both then have the same element type and
-    /// strides.
+    /// Every view's bytes are readable, and the results' bytes are writable, until all workers have returned; no
+    /// other thread writes them. Results do not overlap other views, with one exception: a result may share the
+    /// memory, element type and strides of an operand that the kernel updates in place or reads element by element.
     #[allow(unsafe_code)]
     pub unsafe fn run(
         &self,
@@ -100,7 +98,7 @@ impl Kernel {
         let found = operands.iter().chain(results).map(|v| v.dtype);
         if operands.len() != self.operands || !found.eq(self.types.iter().copied()) {
             return Err(KernelError::Shape {
-                what: "number or element types of the views",
+                what: "the number or element types of the views differ",
             });
         }
         let call = Call {
@@ -109,7 +107,7 @@ impl Kernel {
             results,
             scratch,
         };
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: caller's contract.
         let run = || unsafe { self.launch.run(call) };
         match self.vectors {
             None => run(),

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "every function is a few intrinsics with the trait's contract"
+    reason = "the functions are intrinsics with the trait's contract"
 )]
 
 #[cfg(target_arch = "x86_64")]
@@ -14,12 +14,12 @@ use crate::product::simd::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 
-/// Sixteen lanes, and sums over them.
+/// Operations on sixteen lanes, and sums of lanes.
 ///
 /// # Safety
 /// Same as [`Simd`].
 pub(crate) trait Lanes: Simd {
-    /// Sums the lanes of each vector, in the order of [`fold`]. Lane `i` of the result is the sum of vector `i`.
+    /// Sums each vector's lanes, in the order of [`fold`]. Lane `i` of the result is the sum of vector `i`.
     unsafe fn fold16(v: [Self::F; 16]) -> Self::F;
 }
 
@@ -30,7 +30,7 @@ impl Lanes for Portable {
     }
 }
 
-/// Adds two shuffles of a pair of vectors. A macro, because closures are not compiled for the instruction set.
+/// Adds two shuffles of a pair of vectors. Closures are not compiled for the instruction set, so this is a macro.
 #[cfg(target_arch = "x86_64")]
 macro_rules! onto {
     ($add:ident, $shuffle:ident, $low:literal, $high:literal, $a:expr, $b:expr) => {{
@@ -59,7 +59,7 @@ impl Lanes for Avx512 {
                 onto!(_mm512_add_ps, _mm512_shuffle_ps, 0x44, 0xee, $a, $b)
             };
         }
-        /// Sums groups of four lanes of four vectors, starting with the given one.
+        /// Sums groups of four lanes of four vectors from vector `$i` on.
         macro_rules! four {
             ($i:literal) => {
                 quarters!(halves!(v[$i], v[$i + 1]), halves!(v[$i + 2], v[$i + 3]))
@@ -82,7 +82,6 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
                 _mm256_add_ps(v[$i][0], v[$i][1])
             };
         }
-        /// Sums groups of four lanes of two vectors.
         macro_rules! two {
             ($i:expr) => {
                 onto!(
@@ -116,7 +115,7 @@ impl<const VNNI: bool> Lanes for Avx2<VNNI> {
     }
 }
 
-/// Prefetches the cache line of an address, which need not be valid.
+/// Prefetches the cache line of an address. The address may be invalid.
 #[inline]
 pub(crate) fn prefetch(at: *const u8) {
     // SAFETY: a prefetch does not read memory, and every x86-64 machine has the instruction.
@@ -132,14 +131,14 @@ pub(crate) trait Task {
     /// Runs the task.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`, and the implementor's requirements on its own fields hold.
+    /// The machine has the instructions of `S`, and the implementor's requirements hold.
     unsafe fn run<S: Lanes>(self);
 }
 
 /// Runs a task with the machine's best instructions.
 ///
 /// # Safety
-/// The implementor's requirements on its own fields hold.
+/// The implementor's requirements hold.
 pub(crate) unsafe fn run<T: Task>(task: T) {
     use crate::simd::Isa;
     // SAFETY: the machine has the instructions.

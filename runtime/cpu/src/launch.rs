@@ -1,4 +1,4 @@
-//! Inputs of a kernel for selection and for a run.
+//! Kernel selection and kernel calls.
 
 use tpc_ir::{DType, RANK};
 use tpc_runtime::Options;
@@ -15,17 +15,13 @@ pub(crate) struct Request<'a> {
     pub(crate) options: Options,
 }
 
-/// How a kernel uses an operand's or result's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elements {
-    /// Real numbers.
     Real,
-    /// Integers: indices, positions.
     Int,
 }
 
 impl Request<'_> {
-    /// Checks the number of operands and results, and the use of their types.
     pub(crate) fn expect(
         &self,
         operands: &[Elements],
@@ -43,7 +39,7 @@ impl Request<'_> {
                     return Err("an operand's type cannot be read as real numbers");
                 }
                 Elements::Int if !dtype.is_integer() => {
-                    return Err("an operand must have integer elements");
+                    return Err("an operand's elements are not integers");
                 }
                 Elements::Real | Elements::Int => {}
             }
@@ -54,7 +50,7 @@ impl Request<'_> {
                     return Err("a result's type cannot be written as real numbers");
                 }
                 Elements::Int if !matches!(dtype, DType::I32 | DType::I64) => {
-                    return Err("indices must be i32 or i64");
+                    return Err("the result's indices are not i32 or i64");
                 }
                 Elements::Real | Elements::Int => {}
             }
@@ -63,7 +59,7 @@ impl Request<'_> {
     }
 }
 
-/// A kernel, or the reason why an op does not have one.
+/// A kernel, or the reason for its absence.
 pub(crate) type Selected = Result<Box<dyn Launch>, &'static str>;
 
 /// Sizes of a tensor in elements.
@@ -78,20 +74,20 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Returns the operands and results; fails if their numbers differ.
+    /// Returns the operands and results if their number is right.
     pub(crate) fn views<const N: usize, const M: usize>(
         &self,
     ) -> Result<([View; N], [View; M]), KernelError> {
         match (self.operands.try_into(), self.results.try_into()) {
             (Ok(operands), Ok(results)) => Ok((operands, results)),
             _ => Err(KernelError::Shape {
-                what: "number of operands or results",
+                what: "wrong number of operands or results",
             }),
         }
     }
 }
 
-/// Returns an error that names the condition unless `holds`.
+/// Returns an error with the text `what` if `holds` is false.
 pub(crate) const fn ensure(holds: bool, what: &'static str) -> Result<(), KernelError> {
     if holds {
         Ok(())
@@ -104,7 +100,7 @@ pub(crate) fn bytes_for(lengths: &[usize]) -> usize {
     lengths.iter().map(|n| n * 4).sum::<usize>() + 64
 }
 
-/// Cuts undefined slices off scratch memory, the first aligned to a cache line.
+/// Splits scratch memory into undefined slices, the first aligned to a cache line.
 pub(crate) fn floats<const N: usize>(
     scratch: &mut [u8],
     lengths: [usize; N],
@@ -113,7 +109,7 @@ pub(crate) fn floats<const N: usize>(
     let short = KernelError::Scratch { needed, found };
     let skip = scratch.as_ptr().align_offset(64);
     let aligned = scratch.get_mut(skip..).ok_or(short)?;
-    // SAFETY: every pattern of bits is an f32.
+    // SAFETY: every bit pattern is an f32.
     #[allow(unsafe_code)]
     let (_, mut rest, _) = unsafe { aligned.align_to_mut::<f32>() };
     let mut out = lengths.map(|_| <&mut [f32]>::default());
@@ -123,17 +119,12 @@ pub(crate) fn floats<const N: usize>(
     Ok(out)
 }
 
-/// The code of a kernel.
 pub(crate) trait Launch: std::fmt::Debug + Send + Sync {
-    /// Returns a worker's scratch bytes.
     fn scratch_bytes(&self, _operands: &[Sizes], _results: &[Sizes]) -> usize {
         0
     }
 
-    /// Sets the size attribute that the kernel works with ([`crate::ops::size_of`]).
-    ///
-    /// # Errors
-    /// Fails if the kernel cannot work with it.
+    /// Sets the kernel's size attribute ([`crate::ops::size_of`]).
     fn resize(&mut self, _size: usize) -> Result<(), KernelError> {
         Ok(())
     }

@@ -1,19 +1,19 @@
 //! # Kernels of the CPU executor
 //!
-//! A program gives every value an address in the arena of its device. A *launch* runs one [`Kernel`] on all threads of
-//! the device: each [`Worker`] of a [`Team`] calls [`Kernel::run`] with the same [`View`]s and computes its share.
+//! A program gives every value an address in its device's arena. A *launch* runs one [`Kernel`] on all threads of the
+//! device: each [`Worker`] of a [`Team`] calls [`Kernel::run`] with the same [`View`]s and computes its share.
 //!
 //! | type       | meaning                                                                              |
 //! |------------|-------------------------------------------------------------------------------------|
 //! | [`View`]   | a tensor in memory: address, element type, sizes, strides in bytes                   |
 //! | [`Team`]   | threads that spin and then park, in one group per device                             |
-//! | [`Kernel`] | an op whose attributes and element types are known; chosen once, run without allocating |
+//! | [`Kernel`] | an op with known attributes and element types; runs without allocating               |
 //!
-//! [`CpuExecutor`] runs a whole program, with a group of threads per device.
+//! [`CpuExecutor`] runs a whole program.
 //!
-//! The meaning of every op is [`tpc_runtime::eval`]; kernels compute in f32. A result has the same bits for any number
-//! of workers and any instruction set: work is divided by rows, heads or columns, no sum crosses workers, and every sum
-//! has a fixed order.
+//! [`tpc_runtime::eval`] defines every op; kernels compute in f32. Results have the same bits for any number of
+//! workers and any instruction set: workers divide rows, heads or columns, no sum crosses workers, and every sum has
+//! a fixed order.
 
 mod blocks;
 mod elements;
@@ -32,7 +32,7 @@ mod target;
 mod team;
 mod view;
 
-/// Parts that executors of other devices use: ops that run on the host, and its inputs and outputs.
+/// Host ops, inputs and outputs for executors of other devices.
 pub mod host {
     pub use crate::executor::shared::*;
     pub use crate::ops::size_of;

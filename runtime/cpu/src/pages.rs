@@ -1,7 +1,7 @@
-//! Zeroed memory in the largest pages of the system.
+//! Zeroed memory in huge pages.
 //!
-//! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 lines, and its prefetcher
-//! stops at each page's end. On a virtual machine this costs up to half the bandwidth.
+//! Every token reads all weights. With 4 KiB pages, a core translates an address every 64 cache lines, and its
+//! prefetcher stops at each page's end. On a virtual machine this costs up to half the bandwidth.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,13 +9,13 @@ use std::marker::PhantomData;
 
 use memmap2::MmapMut;
 
-/// Size of a huge page: on x86-64, and on AArch64 with 4 KiB pages.
+/// Bytes of a huge page on x86-64, and on AArch64 with 4 KiB pages.
 const HUGE: usize = 2 << 20;
-/// The minimum size for huge pages: more than a core's TLB covers with small pages. Smaller memory takes only written
+/// Minimum bytes for huge pages, more than a core's TLB covers with small pages. Smaller memory occupies only written
 /// pages.
 const LARGE: usize = 16 << 20;
 
-/// Zeroed bytes, aligned to a page, or to a huge page if large. Unwritten pages take no memory.
+/// Zeroed bytes, aligned to a page, or to a huge page if at least [`LARGE`]. Unwritten pages take no memory.
 #[derive(Debug)]
 pub(crate) struct Pages {
     ptr: *mut u8,
@@ -23,16 +23,12 @@ pub(crate) struct Pages {
     _map: MmapMut,
 }
 
-// SAFETY: pages are plain memory; users that read and write it through the pointer synchronise.
+// SAFETY: pages are plain memory; users of the pointer synchronise their accesses.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Allocates zeroed bytes.
-    ///
-    /// # Errors
-    /// Fails if memory does not suffice.
     pub(crate) fn zeroed(len: usize) -> io::Result<Pages> {
         let room = if len >= LARGE { HUGE } else { 0 };
         let all = len.checked_add(room).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -41,7 +37,7 @@ impl Pages {
         let start = ptr.align_offset(HUGE).min(room);
         #[cfg(target_os = "linux")]
         if room > 0 {
-            // Fails without huge pages; small pages remain.
+            // Without huge pages this fails, and small pages remain.
             let _ = map.advise_range(memmap2::Advice::HugePage, start, len);
         }
         Ok(Pages {
@@ -66,10 +62,10 @@ impl Pages {
     }
 }
 
-/// A type for which zero bytes are a valid value.
+/// A type with zero bytes as a valid value.
 ///
 /// # Safety
-/// They are, and the type holds no reference.
+/// Zero bytes are valid, and the type contains no references.
 pub(crate) unsafe trait Zero: Copy {}
 
 // SAFETY: numbers.
@@ -77,7 +73,7 @@ unsafe impl Zero for f32 {}
 // SAFETY: numbers.
 unsafe impl Zero for u32 {}
 
-/// Zeroed elements shared by threads. Unwritten pages take no memory; an allocator does not promise this, because it
+/// Zeroed elements shared by threads. Unwritten pages take no memory; an allocator cannot guarantee this, because it
 /// may reuse memory.
 #[derive(Debug)]
 pub(crate) struct Zeroed<T> {
@@ -87,10 +83,6 @@ pub(crate) struct Zeroed<T> {
 }
 
 impl<T: Zero> Zeroed<T> {
-    /// Allocates zeroed elements.
-    ///
-    /// # Errors
-    /// Fails if memory does not suffice.
     pub(crate) fn new(len: usize) -> io::Result<Zeroed<T>> {
         let bytes = len.checked_mul(size_of::<T>());
         Ok(Zeroed {

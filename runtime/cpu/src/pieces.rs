@@ -1,12 +1,12 @@
-//! Work stealing among the workers of a device, so that an interrupted core does not delay the others.
+//! Work stealing among a device's workers, so that an interrupted core does not delay others.
 //!
-//! Every worker takes pieces from the front of its even share, to read memory in sequence, and then from the back of
-//! other shares.
+//! Every worker takes pieces from the front of its own share, to read memory in sequence, then from the back of other
+//! shares.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The rest of a worker's share: pieces `front..back` of its latest division.
+/// A worker's remaining pieces `front..back` in its latest division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Left {
     division: u32,
@@ -34,7 +34,6 @@ impl Left {
 pub(crate) struct Share(AtomicU64);
 
 impl Share {
-    /// Forgets all divisions.
     pub(crate) fn reset(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -50,8 +49,8 @@ pub(crate) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Divides `n` items, about `grain` at a time, among the workers of `shares`; returns worker `index`'s pieces. All
-    /// workers pass the same `n`, `grain` and `division`. `division` must increase.
+    /// Divides `n` items, about `grain` at a time, and returns worker `index`'s pieces. All workers pass the same
+    /// `n`, `grain` and `division`. `division` must increase.
     pub(crate) fn new(
         shares: &'a [Share],
         index: usize,
@@ -69,7 +68,6 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Returns worker `of`'s initial pieces.
     fn first(&self, of: usize) -> Left {
         let pieces = self.n.div_ceil(self.grain);
         let at = |i: usize| (pieces * i / self.shares.len()) as u16;
@@ -80,14 +78,14 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Takes a piece of worker `of`: from the front if it is this worker, else from the back.
+    /// Takes a piece of worker `of`, from the front if `of` is this worker, otherwise from the back.
     fn piece_of(&self, of: usize) -> Option<usize> {
         let share = &self.shares[of].0;
         let mut bits = share.load(Ordering::Relaxed);
         loop {
             let mut left = Left::unpack(bits);
             if left.division > self.division {
-                // All pieces were taken before any worker went on.
+                // The worker began a later division, so this one is done.
                 return None;
             }
             if left.division < self.division {
@@ -141,7 +139,6 @@ mod tests {
         assert_eq!(ranges, [4..6, 6..8, 8..10, 2..4, 0..2]);
         assert_eq!(Pieces::new(&shares, 0, 1, 10, 2).next(), None);
         assert_eq!(Pieces::new(&shares, 0, 2, 10, 2).next(), Some(0..2));
-        // A late worker finds the division done.
         assert_eq!(Pieces::new(&shares, 0, 1, 10, 2).next(), None);
     }
 

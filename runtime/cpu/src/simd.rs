@@ -1,19 +1,18 @@
-//! Functions compiled for several instruction sets, all with the same results.
+//! Functions compiled for several instruction sets with the same results.
 //!
-//! They are plain Rust on arrays of lanes, compiled for AVX-512, AVX2 with FMA, and the baseline; each call selects
-//! one. The bits agree because every sum has an explicit order, and every fused multiply-add is [`f32::mul_add`], which
-//! rounds once on every machine.
+//! Each function is plain Rust on arrays of lanes, compiled for AVX-512, AVX2 with FMA, and the baseline. The bits
+//! agree because sums have a fixed order, and every fused multiply-add is [`f32::mul_add`], which rounds once on
+//! every machine.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// This thread's override.
+    /// This thread's instruction set, if overridden.
     static INSTEAD: Cell<Option<Isa>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with this instruction set, which the machine must have. The results are the same.
+/// Calls `f` with this instruction set, which the machine must have.
 pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
-    /// Restores the old value, even after a panic.
     struct Restore(Option<Isa>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -27,7 +26,7 @@ pub(crate) fn with<T>(isa: Isa, f: impl FnOnce() -> T) -> T {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(target_arch = "x86_64"),
-    expect(dead_code, reason = "x86 has several")
+    expect(dead_code, reason = "only x86 has several sets")
 )]
 pub(crate) enum Isa {
     /// AVX-512 F, BW, DQ, VL.
@@ -77,7 +76,7 @@ impl Isa {
     }
 }
 
-/// Defines a function compiled for every [`Isa`]. The body sees the arguments only.
+/// Defines a function compiled for every [`Isa`]. The body can use the arguments only.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$(const $c:ident: usize),+>)? (
         $($arg:ident: $ty:ty),* $(,)?

@@ -1,26 +1,26 @@
-//! Storage of weights on the CPU.
+//! Weight storage on the CPU.
 
 use tpc_ir::program::{FileTarget, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Op, Place, TensorType};
 
 use crate::product::{Format, Part};
 
-/// Storage format of weights that products read: panels of sixteen rows side by side.
+/// The storage format of weights that products read: panels of sixteen rows.
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
 
 /// The CPU as a target of programs. Weights that products read, including tied embedding tables, are stored in panels
-/// of sixteen rows; others as in the file.
+/// of sixteen rows, others as in the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CpuTarget;
 
-/// Returns the format and number of a weight's matrices; `None` if the type has no products.
+/// Returns the format and number of a weight's matrices, if the type has products.
 pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     let dtype = weight.ty.dtype;
     let [k, rows, p, q] = sizes(weight.ty)?;
     if k == 0 || rows == 0 || !Format::supports(dtype) {
         return None;
     }
-    // With scales per step, the format depends on the weight's start within a step.
+    // The format depends on the weight's start within a step.
     let start = match Format::has_steps(dtype) {
         true => usize::try_from(weight.start % LONGEST_BLOCK).ok()?,
         false => 0,
@@ -32,7 +32,7 @@ pub(crate) fn stack(weight: WeightPart<'_>) -> Option<(Format, usize)> {
     Some((format, p.checked_mul(q)?))
 }
 
-/// Elements of a step, a multiple of every block length.
+/// Elements per step, a multiple of every block length.
 const LONGEST_BLOCK: u64 = 256;
 
 pub(crate) fn sizes(ty: &TensorType) -> Option<[usize; 4]> {
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(packed.map(|s| s.format), Some(ROWS16));
         assert_eq!(stored(&[(&lookup, 0), (&product, 0)]), packed);
         let file = FileTarget.weight_storage(Place::Host, WeightPart::whole(&ty), &[]);
-        // Three quarters of a block of 256, from the second quarter on, have one head and six of eight groups.
+        // The last three quarters of a block of 256 have one head and six of eight groups.
         let part = TensorType::new(DType::Q4K, [192.into(), 40.into()]);
         let bytes = |start| {
             let ty = &part;

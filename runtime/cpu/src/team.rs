@@ -1,7 +1,7 @@
-//! Threads that run launches together. Between runs, threads spin, and park after a while.
+//! Threads that run launches together. Between runs, threads spin for a while, then park.
 //!
-//! Waiting threads spin. On a busy machine, a thread that yields loses a whole time slice, and all other threads then
-//! wait for it. Only threads without their own core yield.
+//! On a busy machine, a thread that yields loses a time slice, and all others wait for it. Only threads without their
+//! own core yield.
 
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
@@ -14,21 +14,20 @@ use std::time::Duration;
 use crate::error::{KernelError, TeamError};
 use crate::pieces::{Pieces, Share};
 
-/// Iterations of a waiting loop before the thread yields.
+/// Wait iterations before a thread yields.
 const SPINS: u32 = 1 << 15;
-/// The same with more threads than cores.
+/// Wait iterations if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
 /// The sleep after spinning without success.
 const NAP: Duration = Duration::from_micros(50);
-/// Iterations of an idle thread before it parks.
+/// Iterations before an idle thread parks.
 const IDLE_TURNS: u32 = 1 << 14;
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Waits until `done` returns true: spins, and later lets other threads run. `crowded` is true if the awaited threads
-/// may need this core.
+/// Waits until `done` returns true: spins, then yields. `crowded` is true if other threads may need this core.
 fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
     let spins = if crowded { SPINS_CROWDED } else { SPINS };
     let mut turns = 0;
@@ -50,7 +49,7 @@ struct Group {
     count: usize,
     arrived: Apart<AtomicUsize>,
     round: Apart<AtomicUsize>,
-    /// Shares for work stealing; empty for a single worker.
+    /// Shares for work stealing, empty for one worker.
     shares: Vec<Share>,
 }
 
@@ -69,7 +68,7 @@ impl Group {
 static NOBODY: Group = Group::new(0, 1, Vec::new());
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// One thread's part in a run.
+/// A thread's part of a run.
 #[derive(Debug)]
 pub struct Worker<'a> {
     group: &'a Group,
@@ -77,7 +76,7 @@ pub struct Worker<'a> {
     number: usize,
     stop: &'a AtomicBool,
     crowded: bool,
-    /// The number of calls of [`Self::pieces`] in this run.
+    /// Number of [`Self::pieces`] calls in this run.
     divisions: Cell<u32>,
 }
 
@@ -94,17 +93,17 @@ impl Worker<'_> {
         }
     }
 
-    /// Returns this worker's device.
+    /// Returns the worker's device.
     pub const fn device(&self) -> usize {
         self.group.device
     }
 
-    /// Returns the worker's number in its device.
+    /// Returns the worker's index on its device.
     pub const fn index(&self) -> usize {
         self.index
     }
 
-    /// Returns the worker's number in the team.
+    /// Returns the worker's index in the team.
     pub const fn number(&self) -> usize {
         self.number
     }
@@ -120,8 +119,8 @@ impl Worker<'_> {
         n * i / count..n * (i + 1) / count
     }
 
-    /// Divides `n` items among all workers by work stealing, about `grain` at a time. Every worker of the device makes
-    /// the same calls in the same order.
+    /// Divides `n` items among all workers by work stealing, about `grain` at a time. Every worker of the device
+    /// makes the same calls in the same order.
     pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
         let shares = &self.group.shares[..];
         self.divisions.set(self.divisions.get() + 1);
@@ -130,10 +129,10 @@ impl Worker<'_> {
         whole.into_iter().chain(pieces)
     }
 
-    /// Waits for all workers of the device. Afterwards, their earlier writes are visible.
+    /// Waits for all workers of the device. The writes before the barrier are then visible.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] if a worker of the team has failed.
+    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn barrier(&self) -> Result<(), KernelError> {
         let group = self.group;
         if group.count == 1 {
@@ -151,10 +150,10 @@ impl Worker<'_> {
         self.wait_for(|| group.round.0.load(Ordering::Acquire) != round)
     }
 
-    /// Waits until `done` returns true; other workers of the team change its result.
+    /// Waits until `done` returns true. Other workers of the team change the result of `done`.
     ///
     /// # Errors
-    /// [`KernelError::Stopped`] if a worker of the team has failed.
+    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
     pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
         let mut reached = false;
         wait(self.crowded, || {
@@ -173,26 +172,24 @@ type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
 struct Shared {
     groups: Box<[Group]>,
-    /// Per worker, its group and index.
     seats: Box<[(usize, usize)]>,
-    /// Per worker except the first, true if its thread sleeps or is about to.
+    /// True if the thread sleeps or will sleep, per worker except the first.
     parked: Box<[Apart<AtomicBool>]>,
-    /// Number of runs begun.
+    /// Number of started runs.
     epoch: Apart<AtomicUsize>,
     /// Threads that have not finished the run.
     pending: Apart<AtomicUsize>,
-    /// The job of the latest run counted by `epoch`.
+    /// The job of run `epoch`.
     job: UnsafeCell<Option<*const Job<'static>>>,
-    /// True if a worker has failed.
     stop: AtomicBool,
-    /// The failure of the worker with the lowest number.
+    /// The failed worker with the lowest index, and its error.
     failure: Mutex<Option<(usize, KernelError)>>,
     quit: AtomicBool,
     crowded: bool,
 }
 
-// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`. Threads read
-// `job` after they have seen that epoch and before they decrement `pending`. The job itself is `Sync`.
+// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`. Threads
+// read `job` after they have seen this epoch and before they decrement `pending`. The job itself is `Sync`.
 #[allow(unsafe_code)]
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -227,7 +224,6 @@ impl Shared {
         }
     }
 
-    /// Runs worker `number` until the team ends.
     fn serve(&self, number: usize) {
         let mut seen = 0;
         loop {
@@ -236,7 +232,7 @@ impl Shared {
             if self.quit.load(Ordering::Acquire) {
                 return;
             }
-            // SAFETY: the epoch was raised after the job was written, and the owner waits for `pending` before the job
+            // SAFETY: the epoch increased after the job was written, and the owner waits for `pending` before the job
             // ends or changes.
             #[allow(unsafe_code)]
             let job = unsafe { (*self.job.get()).map(|job| &*job) };
@@ -247,7 +243,7 @@ impl Shared {
         }
     }
 
-    /// Waits until more than `seen` runs have begun.
+    /// Waits for a run after run `seen`.
     fn idle(&self, number: usize, seen: usize) {
         let begun = || self.epoch.0.load(Ordering::SeqCst) != seen;
         for _ in 0..IDLE_TURNS {
@@ -259,7 +255,7 @@ impl Shared {
         let parked = &self.parked[number].0;
         while !begun() {
             parked.store(true, Ordering::SeqCst);
-            // If the epoch is raised after this store, the raising thread sees the flag. If it was raised before, the
+            // If the epoch increases after this store, the thread that increases it sees the flag. Otherwise, the
             // next check sees the new epoch.
             if !begun() {
                 thread::park();
@@ -269,7 +265,7 @@ impl Shared {
     }
 }
 
-/// Threads in groups, one per device. The thread that calls [`Team::run`] is the first worker of the first group.
+/// Threads in groups, one per device. The caller of [`Team::run`] is the first worker of the first group.
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
@@ -289,7 +285,7 @@ impl Team {
     /// Creates a team for one device.
     ///
     /// # Errors
-    /// [`TeamError`] if `threads` is 0 or a thread cannot start.
+    /// Returns [`TeamError`] if `threads` is 0 or a thread cannot start.
     pub fn new(threads: usize) -> Result<Team, TeamError> {
         Team::of_devices(&[threads])
     }
@@ -297,7 +293,7 @@ impl Team {
     /// Creates a team with `threads[d]` workers for device `d`.
     ///
     /// # Errors
-    /// [`TeamError`] if a device has no worker or a thread cannot start.
+    /// Returns [`TeamError`] if a device has no worker or a thread cannot start.
     pub fn of_devices(threads: &[usize]) -> Result<Team, TeamError> {
         if threads.is_empty() || threads.contains(&0) {
             return Err(TeamError::Empty);
@@ -342,16 +338,15 @@ impl Team {
         Ok(team)
     }
 
-    /// Returns the number of workers of all devices.
+    /// Returns the total number of workers.
     pub fn workers(&self) -> usize {
         self.shared.seats.len()
     }
 
-    /// Runs `job` on every worker and waits for all. Does not allocate.
+    /// Runs `job` on every worker and waits for all workers. Does not allocate.
     ///
     /// # Errors
-    /// Returns the error of the first worker whose job failed or panicked. Workers that wait for that worker at a
-    /// barrier stop.
+    /// Returns the error of the first worker whose job failed or panicked. Workers that wait for this worker stop.
     pub fn run(
         &mut self,
         job: impl Fn(&Worker<'_>) -> Result<(), KernelError> + Sync,

@@ -3,20 +3,20 @@
 use tpc_ir::program::BatchLayout;
 use tpc_ir::{DType, RANK};
 
-/// A tensor in memory, in ggml's axis order: axis 0 first.
+/// A tensor in memory, in ggml's order of axes.
 ///
-/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes from `ptr`, unaligned. For a type with blocks, `nb[0]` is the distance
-/// of blocks and `i0` counts blocks. A view is a pointer with a shape: creating one is safe, but a kernel that reads or
-/// writes through it must ensure that the bytes exist.
+/// Element `(i0, i1, i2, i3)` is `Σ i·nb` bytes after `ptr`, unaligned. For a type with blocks, `nb[0]` is the
+/// distance of blocks and `i0` counts blocks. A view is a pointer with a shape: creating a view is safe, but a kernel
+/// that uses it must ensure that the bytes exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct View {
-    /// The first element.
+    /// The address of the first element.
     pub ptr: *mut u8,
-    /// Type of the elements.
+    /// The element type.
     pub dtype: DType,
     /// Sizes in elements.
     pub ne: [usize; RANK],
-    /// Bytes between neighbours along each axis; along axis 0, between blocks.
+    /// Distance between neighbours along each axis, in bytes; along axis 0, between blocks.
     pub nb: [usize; RANK],
 }
 
@@ -28,12 +28,12 @@ unsafe impl Send for View {}
 unsafe impl Sync for View {}
 
 impl View {
-    /// Returns a view of these parts.
+    /// Creates a view.
     pub const fn new(ptr: *mut u8, dtype: DType, ne: [usize; RANK], nb: [usize; RANK]) -> View {
         View { ptr, dtype, ne, nb }
     }
 
-    /// Returns a view without gaps, axis 0 fastest. For a type with blocks, `ne[0]` is whole blocks.
+    /// Returns a view without gaps; axis 0 is fastest. For a type with blocks, `ne[0]` is whole blocks.
     pub const fn dense(ptr: *mut u8, dtype: DType, ne: [usize; RANK]) -> View {
         let row = ne[0].div_ceil(dtype.block_len() as usize) * dtype.block_bytes() as usize;
         let nb = [
@@ -45,7 +45,7 @@ impl View {
         View { ptr, dtype, ne, nb }
     }
 
-    /// Returns the view at the offset and strides of `at` in the arena at `arena`.
+    /// Returns the view with the offset and strides of `at`, in the arena at address `arena`.
     pub const fn located(arena: *mut u8, dtype: DType, at: &BatchLayout) -> View {
         let [n0, n1, n2, n3] = at.dims;
         let [b0, b1, b2, b3] = at.strides;
@@ -57,13 +57,13 @@ impl View {
         }
     }
 
-    /// Returns a dense view of f32; `None` if the slice has another length.
+    /// Returns a dense view of f32, or `None` if the slice has the wrong length.
     pub fn of_f32(data: &mut [f32], ne: [usize; RANK]) -> Option<View> {
         let n: usize = ne.iter().product();
         (n == data.len()).then(|| View::dense(data.as_mut_ptr().cast(), DType::F32, ne))
     }
 
-    /// Returns a dense view of bytes as `dtype`; `None` if the slice has another length.
+    /// Returns a dense view of bytes as `dtype`, or `None` if the slice has the wrong length.
     pub fn of_bytes(data: &mut [u8], dtype: DType, ne: [usize; RANK]) -> Option<View> {
         let rows: usize = ne[1..].iter().product();
         let bytes = dtype.bytes(ne[0] as u64)? as usize * rows;
@@ -80,29 +80,29 @@ impl View {
         self.len() == 0
     }
 
-    /// Returns the number of rows, along axes 1 to 3.
+    /// Returns the number of rows: the product of the sizes of axes 1 to 3.
     pub const fn rows(&self) -> usize {
         self.ne[1] * self.ne[2] * self.ne[3]
     }
 
-    /// Returns row `row`'s indices along axes 1 to 3, axis 1 fastest. The view must not be empty.
+    /// Returns row `row`'s indices along axes 1 to 3; axis 1 is fastest. The view must not be empty.
     pub const fn indices(&self, row: usize) -> [usize; 3] {
         let [_, n1, n2, _] = self.ne;
         [row % n1, row / n1 % n2, row / n1 / n2]
     }
 
-    /// Returns the address of the row at these indices of axes 1 to 3.
+    /// Returns the address of the row with these indices.
     pub const fn row(&self, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
         let at = i1 * self.nb[1] + i2 * self.nb[2] + i3 * self.nb[3];
         self.ptr.wrapping_add(at)
     }
 
-    /// True if rows have no gaps.
+    /// True if rows are contiguous.
     pub const fn has_dense_rows(&self) -> bool {
         self.nb[0] == self.dtype.block_bytes() as usize || self.ne[0] <= 1
     }
 
-    /// Returns the elements as one row; `None` if they have gaps or another order.
+    /// Returns the elements as one row, or `None` if they have gaps or another order.
     pub const fn flat(&self) -> Option<View> {
         let block = self.dtype.block_len() as usize;
         let mut expected = self.ne[0] / block * self.dtype.block_bytes() as usize;
@@ -120,7 +120,7 @@ impl View {
         Some(View::dense(self.ptr, self.dtype, [self.len(), 1, 1, 1]))
     }
 
-    /// Reorders axes: new axis `axis` is this view's axis `order[axis]`.
+    /// Reorders axes: axis `i` of the result is this view's axis `order[i]`.
     #[must_use]
     pub const fn permuted(&self, order: [usize; RANK]) -> View {
         let [a, b, c, d] = order;
@@ -133,7 +133,8 @@ impl View {
         }
     }
 
-    /// Returns `len` indices of `axis` from `start` on. Along axis 0 of a type with blocks, `start` is whole blocks.
+    /// Returns `len` elements along `axis`, starting at `start`. Along axis 0 of a type with blocks, `start` is a
+    /// block boundary.
     #[must_use]
     pub const fn sliced(&self, axis: usize, start: usize, len: usize) -> View {
         let unit = if axis == 0 {

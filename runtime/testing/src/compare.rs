@@ -1,4 +1,4 @@
-//! The expected results of a case, compared with an executor's results.
+//! Compares expected results of a case with an executor's results.
 
 use tpc_ir::{Bindings, DType};
 use tpc_runtime::{OpContext, Tensor, eval};
@@ -7,7 +7,7 @@ use crate::cases::{Arg, Case};
 use crate::random::Random;
 use crate::stored::Stored;
 
-/// Stores the operands of a case in random layouts.
+/// Stores a case's operands in random layouts.
 pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
     let store = |arg: &Arg| Stored::of(arg.dtype, arg.dims, &arg.data, random);
     case.operands.iter().map(store).collect()
@@ -16,7 +16,7 @@ pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
 /// Computes the results with the reference.
 ///
 /// # Panics
-/// Panics if the operands or results do not fit the op.
+/// Panics if the case does not fit its op.
 pub fn expected(case: &Case, operands: &[Stored]) -> Vec<Tensor> {
     let tensors: Vec<Tensor> = operands.iter().map(Stored::tensor).collect();
     let tensors: Vec<&Tensor> = tensors.iter().collect();
@@ -35,9 +35,9 @@ fn numbers(t: &Tensor) -> Vec<f64> {
     }
 }
 
-/// Describes the first element that differs by more than the case allows.
+/// Describes the first element whose error exceeds the case's tolerance.
 pub fn difference(case: &Case, found: &Stored, wanted: &Tensor) -> Option<String> {
-    // Numbers from 65520 up round to an infinite f16.
+    // From 65520 on, numbers round to an infinite f16.
     let largest = if found.dtype() == DType::F16 {
         65520.0
     } else {

@@ -1,8 +1,8 @@
-//! # Cases of every op
+//! # Test cases for every op
 //!
-//! The [suite] compares an executor's kernels with the reference on random cases. A [`generator`] picks sizes, element
-//! types and attributes; the same name and seed make the same [`Case`] on every machine. [`Stored`] holds tensors with
-//! gaps and with axes in any order.
+//! The [suite] compares an executor's kernels with the reference on random cases. A [`generator`] chooses sizes,
+//! element types and attributes; a name and seed give the same [`Case`] on every machine. [`Stored`] tensors have
+//! gaps and any order of axes.
 
 mod cases;
 mod compare;

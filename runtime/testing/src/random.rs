@@ -1,4 +1,4 @@
-//! Pseudo-random numbers, the same in every run.
+//! Reproducible pseudo-random numbers.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use std::cell::Cell;
 pub struct Random(Cell<u64>);
 
 impl Random {
-    /// Seeds a generator with a name and a number.
+    /// Creates a generator seeded with a name and a number.
     pub fn new(name: &str, seed: u64) -> Random {
         let start = name.bytes().fold(seed + 1, |h, b| {
             (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
@@ -26,17 +26,17 @@ impl Random {
         x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Returns a number below `n > 0`.
+    /// Returns an integer in `0..n`. `n` must not be 0.
     pub fn below(&self, n: usize) -> usize {
         ((self.next() >> 33) as usize) % n
     }
 
-    /// Returns a number from `low` to `high`, inclusive.
+    /// Returns an integer from `low` to `high`, inclusive.
     pub fn within(&self, low: usize, high: usize) -> usize {
         low + self.below(high - low + 1)
     }
 
-    /// Returns true with probability 1/`n`.
+    /// Returns true with probability `1/n`.
     pub fn one_in(&self, n: usize) -> bool {
         self.below(n) == 0
     }

@@ -3,13 +3,13 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Environment variable that makes skipped tests fail. `.ci/run` sets it if it could install everything.
+/// The variable that forbids skipped tests. `.ci/run` sets it if everything could be installed.
 const REQUIRE_ALL: &str = "TPC_REQUIRE_ALL";
-/// Environment variable with the path of a file that lists skipped tests.
+/// The variable with the path of the list of skipped tests.
 const LIST: &str = "TPC_SKIPPED";
 
 /// Reports that the rest of a test is skipped, in the file `TPC_SKIPPED` and on standard error. The test harness does
-/// not capture it here.
+/// not capture this output.
 ///
 /// # Panics
 /// Panics if `TPC_REQUIRE_ALL` is 1.
@@ -21,8 +21,8 @@ pub fn skip(why: impl Display) {
     report(&line);
 }
 
-/// Same as [`skip`], for lack of a suitable card. `TPC_REQUIRE_ALL` does not forbid this, because no script can install
-/// a card.
+/// Reports a skipped test if no suitable card exists. `TPC_REQUIRE_ALL` permits this, because no script can install a
+/// card.
 pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }

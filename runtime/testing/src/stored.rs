@@ -1,4 +1,4 @@
-//! Tensors in memory, in random layouts.
+//! Tensors in random memory layouts.
 
 use tpc_ir::DType;
 use tpc_runtime::quant::{dequantise, quantise};
@@ -6,7 +6,7 @@ use tpc_runtime::{Data, Shape, Tensor};
 
 use crate::random::Random;
 
-/// A tensor in memory: bytes, with the offset and strides of the elements.
+/// A tensor in memory: bytes, and the offset and strides of the elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Makes a tensor of this shape, filled with a pattern, with a random order of axes and gaps.
+    /// Makes a tensor filled with a pattern, with random gaps and order of axes.
     pub fn poison(shape: Shape, random: &Random) -> Stored {
         let Shape { dtype, dims } = shape;
         let (block, unit) = (dtype.block_len() as usize, dtype.block_bytes() as usize);
@@ -25,7 +25,7 @@ impl Stored {
         counts[0] = dims[0].div_ceil(block);
         let mut order = [0, 1, 2, 3];
         if random.one_in(2) {
-            // Blocks of a row stay adjacent in quantised tensors and in half of the others.
+            // Blocks of a row stay adjacent in quantised tensors and half of the others.
             let keep = block > 1 || random.one_in(2);
             let first = usize::from(keep);
             let rest = random.order::<3>();
@@ -60,14 +60,14 @@ impl Stored {
         }
     }
 
-    /// Stores these elements, rounded to `dtype`, in a random layout.
+    /// Stores elements, rounded to `dtype`, in a random layout.
     pub fn of(dtype: DType, dims: [usize; 4], data: &Data, random: &Random) -> Stored {
         let mut stored = Stored::poison(Shape { dtype, dims }, random);
         stored.write(data);
         stored
     }
 
-    /// Writes these elements, rounded to the tensor's type.
+    /// Writes elements, rounded to the tensor's type.
     pub fn write(&mut self, data: &Data) {
         let dtype = self.dtype;
         let block = dtype.block_len() as usize;
@@ -85,7 +85,7 @@ impl Stored {
                     quantise(dtype, &values, &mut bytes).expect("an encoder");
                     bytes
                 }
-                Data::F32(_) => panic!("cases are of f64 or integers"),
+                Data::F32(_) => panic!("cases contain only f64 and integers"),
             };
             self.bytes[at..at + bytes.len()].copy_from_slice(&bytes);
         }
@@ -108,7 +108,7 @@ impl Stored {
         out
     }
 
-    /// Returns the elements as a tensor of the reference.
+    /// Returns the elements as a reference tensor.
     pub fn tensor(&self) -> Tensor {
         let (block, unit) = (
             self.dtype.block_len() as usize,
@@ -134,7 +134,7 @@ impl Stored {
             }
             Data::F64(out)
         };
-        Tensor::new(self.dims, data).expect("as many elements as sizes say")
+        Tensor::new(self.dims, data).expect("the number of elements matches the sizes")
     }
 
     /// Returns the element type.
@@ -147,12 +147,12 @@ impl Stored {
         &self.bytes
     }
 
-    /// Returns all bytes, including gaps, for writing.
+    /// Returns all bytes for writing, including gaps.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// Returns such a tensor without gaps, filled with a pattern.
+    /// Returns a tensor without gaps of the same type and sizes, filled with a pattern.
     #[must_use]
     pub fn dense(self) -> Stored {
         let (block, unit) = (self.dtype.block_len(), self.dtype.block_bytes() as usize);
@@ -179,7 +179,7 @@ impl Stored {
         }
     }
 
-    /// Returns the byte offset of the first element.
+    /// Returns the offset of the first element in bytes.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -189,12 +189,12 @@ impl Stored {
         self.dims
     }
 
-    /// Returns the bytes between indices along each axis; along axis 0, between blocks.
+    /// Returns the distance between indices along each axis, in bytes; along axis 0, between blocks.
     pub fn strides(&self) -> [usize; 4] {
         self.strides
     }
 
-    /// Drops bytes from the front until the offset is a multiple of 16, for devices that read only whole elements.
+    /// Drops leading bytes until the offset is a multiple of 16, for devices that read whole elements only.
     #[must_use]
     pub fn aligned(mut self) -> Stored {
         let skipped = self.offset % 16;
@@ -203,7 +203,7 @@ impl Stored {
         self
     }
 
-    /// True if the gaps have the same bytes as in `other`, which must have the same layout.
+    /// True if the gaps equal those in `other`, which must have the same layout.
     pub fn same_gaps(&self, other: &Stored) -> bool {
         let (mut a, mut b) = (self.bytes.clone(), other.bytes.clone());
         let unit = self.dtype.block_bytes() as usize;

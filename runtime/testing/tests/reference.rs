@@ -1,4 +1,4 @@
-//! Runs the suite on the reference's interpreter: a graph of one op must give the op's results.
+//! Runs the suite on the reference's interpreter: a graph with one op must give the op's results.
 
 use tpc_ir::op::{InferredTypes, Input, InputKind};
 use tpc_ir::{Bindings, DType, Dim, Graph, Output, Place, TensorType, Value, Verified, stage};
@@ -19,8 +19,8 @@ fn declared(dtype: DType, dims: [usize; 4]) -> TensorType {
     TensorType::new(dtype, dims.map(|n| Dim::constant(n as u64)))
 }
 
-/// Builds a graph whose inputs are the operands, named by their index. Inputs are i64 or f32, the types that the
-/// reference infers with; the destination of an update keeps its type.
+/// Builds a graph whose inputs are the operands, named by index. Inputs are i64 or f32, the reference's types for
+/// inference; the destination of an update keeps its type.
 fn graph(case: &Case) -> Result<Graph, Failure> {
     let mut graph = Graph::new("case");
     let mut types = Vec::new();
@@ -91,7 +91,7 @@ impl ExecutorUnderTest for Graphs {
         Ok(())
     }
 
-    /// Adds 0.05 for quantised results: encoding them a second time may move an element by one code.
+    /// Adds 0.05 for quantised results: encoding twice may move an element by one code.
     fn tolerance(&self, case: &Case) -> f64 {
         let blocks = case.results.iter().any(|r| r.0.block_len() > 1);
         case.tolerance + if blocks { 0.05 } else { 0.0 }

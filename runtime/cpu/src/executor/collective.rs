@@ -1,4 +1,4 @@
-//! Collectives: every device reads all operands and writes its own result.
+//! Collectives. Every device reads all operands and writes its own result.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Op};
@@ -23,10 +23,11 @@ impl Exchange {
         }
     }
 
-    /// Computes the worker's share of the result of device `rank`.
+    /// Computes the worker's share of device `rank`'s result.
     ///
     /// # Safety
-    /// Same as [`Kernel::run`]: the operands of all devices are written, and stay valid until all devices have read them.
+    /// Same as [`Kernel::run`]. The operands of all devices are written, and stay valid until all devices have read
+    /// them.
     pub(super) unsafe fn run(
         &self,
         worker: &Worker<'_>,
@@ -43,7 +44,7 @@ impl Exchange {
             Op::AllReduce(_) => unsafe { sum(worker, operands, result) },
             Op::AllGather(op) => {
                 let axis = op.axis as usize;
-                ensure(axis < 4, "the axis of a gather")?;
+                ensure(axis < 4, "invalid axis of a gather")?;
                 let mut start = 0;
                 for from in operands {
                     let len = from.ne[axis];
@@ -65,7 +66,7 @@ impl Exchange {
             }
             Op::AllToAll(op) => {
                 let (cut, join) = (op.cut as usize, op.join as usize);
-                ensure(join < 4, "the axis of an exchange")?;
+                ensure(join < 4, "invalid axis of an exchange")?;
                 let mut at = 0;
                 for from in operands {
                     let (start, len) = piece(&op.counts, rank, from.ne, cut)?;
@@ -76,33 +77,28 @@ impl Exchange {
                 Ok(())
             }
             _ => Err(KernelError::Shape {
-                what: "a collective without a kernel",
+                what: "the collective has no kernel",
             }),
         }
     }
 }
 
-/// Returns device `rank`'s start and length along an axis, from the counts of all devices. Without counts, returns the
-/// whole axis.
+/// Returns device `rank`'s start and length along an axis, or the whole axis if `counts` is empty.
 fn piece(
     counts: &[u64],
     rank: usize,
     ne: [usize; 4],
     axis: usize,
 ) -> Result<(usize, usize), KernelError> {
-    ensure(axis < 4, "the axis of an exchange")?;
+    ensure(axis < 4, "invalid axis of an exchange")?;
     if counts.is_empty() {
         return Ok((0, ne[axis]));
     }
-    ensure(
-        rank < counts.len(),
-        "a count of an exchange for each device",
-    )?;
+    ensure(rank < counts.len(), "the exchange has too few counts")?;
     let start: u64 = counts[..rank].iter().sum();
     Ok((start as usize, counts[rank] as usize))
 }
 
-/// The maximum number of devices in a collective.
 const MOST: usize = 64;
 
 const LANES: usize = 16;
@@ -113,17 +109,17 @@ fn add(a: Lanes, b: Lanes) -> Lanes {
     std::array::from_fn(|i| a[i] + b[i])
 }
 
-/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these sums. The sum has the bits of one device's sum
-/// if devices hold equal shares of K, each a subtree of the [whole sum](crate::product::Part).
+/// A binary tree of sums: devices 0 and 1, devices 2 and 3, then these two sums. The sum equals one device's sum bit
+/// for bit if each device holds an equal subtree of the [whole sum](crate::product::Part).
 struct Tree {
-    /// Sums that wait for their sibling in the tree.
+    /// Sums that wait for their sibling.
     waiting: [Lanes; Tree::DEPTH],
     depth: usize,
     count: usize,
 }
 
 impl Tree {
-    /// At most one sum per bit of the number of devices is waiting.
+    /// At most one sum waits per bit of the device count.
     const DEPTH: usize = (usize::BITS - MOST.leading_zeros()) as usize;
 
     const EMPTY: Tree = Tree {
@@ -134,7 +130,6 @@ impl Tree {
 
     fn push(&mut self, mut x: Lanes) {
         self.count += 1;
-        // Binary counting: each carry completes a pair.
         for _ in 0..self.count.trailing_zeros() {
             self.depth -= 1;
             x = add(x, self.waiting[self.depth]);
@@ -150,7 +145,7 @@ impl Tree {
     }
 }
 
-/// Sums the operands as a [tree](Tree).
+/// Sums the operands in the order of [`Tree`].
 ///
 /// # Safety
 /// Same as [`Kernel::run`].
@@ -158,9 +153,9 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
     let fits = |v: &View| v.ne == out.ne && v.dtype == DType::F32;
     ensure(
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
-        "operands of a sum",
+        "mismatched operands of a sum",
     )?;
-    // Rows may be few and long.
+    // Splits rows, because there may be few long rows.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);
     for unit in worker.share(pieces * out.rows()) {
@@ -176,18 +171,18 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
             for v in operands {
                 let mut x = [0.0; LANES];
                 if lanes == LANES && v.nb[0] == size_of::<f32>() {
-                    // SAFETY: the view has sixteen adjacent elements from `from + i` on.
+                    // SAFETY: the view has sixteen adjacent elements, starting at `from + i`.
                     x = unsafe { at(v, 0).cast::<Lanes>().read_unaligned() };
                 } else {
                     for (lane, x) in x[..lanes].iter_mut().enumerate() {
-                        // SAFETY: element `from + i + lane` of a row that the view has.
+                        // SAFETY: element `from + i + lane` exists in the row.
                         *x = unsafe { at(v, lane).read_unaligned() };
                     }
                 }
                 tree.push(x);
             }
             for (lane, sum) in tree.sum()[..lanes].iter().enumerate() {
-                // SAFETY: as above, of the result; the element is this worker's.
+                // SAFETY: the element exists in the result and is this worker's.
                 unsafe { at(out, lane).write_unaligned(*sum) };
             }
         }

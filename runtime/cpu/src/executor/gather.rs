@@ -1,4 +1,4 @@
-//! Row lookup in packed weights, for tables that products also read.
+//! Row lookup in packed weights, used for tables that products also read.
 #![allow(unsafe_code)]
 
 use tpc_ir::{DType, Interval};
@@ -27,7 +27,7 @@ pub(super) unsafe fn get_rows(
     let fits = out.ne == [format.part().k(), r, p, q] && weight.stack == [p, q] && more == 1;
     ensure(
         fits && matches!(indices.dtype, DType::I32 | DType::I64),
-        "sizes of the table, the index and the result",
+        "mismatched sizes of the table, the index and the result",
     )?;
     // SAFETY: caller's contract; the views fit: the index has an entry for every row of the result.
     unsafe {
@@ -41,7 +41,7 @@ pub(super) unsafe fn get_rows(
             let matrix = weight.matrix(i3 * p + i2)?;
             let read = matrix.read_row(isa, row, piece.at, chunk);
             read.map_err(|_| KernelError::Shape {
-                what: "a row of a packed weight",
+                what: "a packed weight's row cannot be read",
             })
         })
     }

@@ -14,7 +14,7 @@ use crate::product::Isa;
 use crate::team::Team;
 use crate::view::View;
 
-/// Single ops that executors of other devices run on host threads. Host weights are stored as for
+/// Ops that other executors run on host threads. Host weights are stored in the format of
 /// [`CpuTarget`](crate::CpuTarget).
 #[derive(Debug)]
 pub struct HostOps {
@@ -26,10 +26,10 @@ pub struct HostOps {
 }
 
 impl HostOps {
-    /// Selects the kernels of these ops. The program's host arenas begin at `first_byte`.
+    /// Selects the ops' kernels. The program's host arenas begin at `first_byte`.
     ///
     /// # Errors
-    /// Fails if an op does not have a kernel, a size is not bound, memory does not suffice, or a thread cannot start.
+    /// Returns an error if an op has no kernel, a size is not bound, memory runs out, or a thread cannot start.
     pub fn new(
         program: &Program,
         ops: &[(Op, Vec<Value>, Vec<Value>)],
@@ -41,7 +41,7 @@ impl HostOps {
         })?;
         let launches = Launches::of_ops(program, first_byte, options, ops)?;
         let shared = DeviceScratch::new(&launches.needs).map_err(|e| ExecError::Size {
-            what: format!("the activations of products of the host ({e})"),
+            what: format!("of the host's activations ({e})"),
         })?;
         Ok(HostOps {
             own: (0..team.workers()).map(|_| launches.own()).collect(),
@@ -55,19 +55,19 @@ impl HostOps {
     /// Sets the sizes of the next batches.
     ///
     /// # Errors
-    /// Fails if a size is not bound, or if an op cannot work with it.
+    /// Returns an error if a size is not bound or an op does not accept it.
     pub fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let mut ops = self.launches.prepared.iter_mut();
         ops.try_for_each(|op| op.resize(sizes))
     }
 
-    /// Runs op `op` on the views of its operands, then of its results.
+    /// Runs op `op`. `views` contains the operands, then the results.
     ///
     /// # Errors
-    /// Same as [`Kernel::run`](crate::Kernel::run).
+    /// Returns the error of [`Kernel::run`](crate::Kernel::run).
     ///
     /// # Safety
-    /// Same as [`Kernel::run`](crate::Kernel::run) on these views.
+    /// Same as [`Kernel::run`](crate::Kernel::run).
     pub unsafe fn run(&mut self, op: usize, views: &[View]) -> Result<(), KernelError> {
         let HostOps {
             team,
@@ -79,7 +79,7 @@ impl HostOps {
         let op = &launches.prepared[op];
         if views.len() < op.operands + op.results {
             return Err(KernelError::Shape {
-                what: "the views of an op of the host",
+                what: "wrong number of views of a host op",
             });
         }
         let (isa, shared, own) = (*isa, &*shared, &*own);
@@ -94,7 +94,7 @@ impl HostOps {
     /// Packs a weight of this type into panels.
     ///
     /// # Errors
-    /// Fails if the weight does not match its type, or if the memory has another size.
+    /// Returns an error if the weight does not match its type, or the memory has the wrong size.
     pub fn pack(
         &mut self,
         part: PackedWeight<'_>,

@@ -8,10 +8,10 @@ use crate::elements::{int, is_readable, read_row};
 use crate::error::KernelError;
 use crate::view::View;
 
-/// Returns the memory of an input, which the executor reads only after it is written.
+/// Returns an input's memory. The executor reads it only after it is written.
 ///
 /// # Errors
-/// Fails if the view has gaps.
+/// Returns an error if the view has gaps.
 pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
     let n = to.len();
     let ptr = match n {
@@ -43,7 +43,7 @@ pub fn slot(to: &View) -> Result<Slot<'_>, ExecError> {
 /// Reads a view into the tensor `out`, reusing its memory.
 ///
 /// # Errors
-/// Fails if the element type is not readable.
+/// Returns an error if the element type is not readable.
 pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     if from.dtype.is_integer() {
         let of_row = |[i1, i2, i3]: [usize; 3]| {
@@ -56,7 +56,7 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     }
     if !is_readable(from.dtype) {
         return Err(ExecError::Parameter {
-            what: format!("an output of type {}", from.dtype),
+            what: format!("an output of type {} cannot be read", from.dtype),
         });
     }
     let mut data = match out.take().map(Tensor::into_data) {
@@ -85,7 +85,7 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Copies the elements of a view without conversion or gaps.
+/// Copies a view's elements without conversion. The copy does not have gaps.
 pub fn packed(from: &View) -> Vec<u8> {
     let width = from.dtype.block_bytes() as usize;
     let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
@@ -105,7 +105,7 @@ pub fn packed(from: &View) -> Vec<u8> {
     out
 }
 
-/// Converts the error of a kernel.
+/// Converts a kernel's error.
 pub fn error(e: KernelError) -> ExecError {
     match e {
         KernelError::Index { what, index, bound } => ExecError::Index { what, index, bound },

@@ -1,4 +1,4 @@
-//! The launches of a program, each with its kernel.
+//! A program's launches and their kernels.
 
 use tpc_ir::program::{Phase, Program, Step, Tensors, WeightPart};
 use tpc_ir::{Arena, Bindings, DType, Dim, Interval, Launch, Op, Value};
@@ -17,26 +17,25 @@ use crate::target::{ROWS16, sizes, stack};
 #[derive(Debug)]
 pub(super) enum Action {
     Kernel(Kernel),
-    /// Updates a copy of its first operand: copy, then update.
+    /// Copies the first operand, then updates the copy.
     Update(Kernel, Kernel),
-    /// A product with a packed weight.
     Product(Packed),
-    /// Packed experts, and this device's window of them.
+    /// Packed experts, and the experts on this device.
     Experts(Packed, Option<Interval>),
-    /// A packed table, and this device's window of it.
+    /// A packed table, and its rows on this device.
     Rows(Packed, Option<Interval>),
-    /// A collective, with each participant's queue and step.
+    /// A collective, and each participant's queue and step.
     Exchange(Exchange, Box<[(usize, usize)]>),
 }
 
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) action: Action,
-    /// The first slot of its operands; results follow.
+    /// The first slot of the operands; results follow.
     pub(super) slots: usize,
     pub(super) operands: usize,
     pub(super) results: usize,
-    /// The kernel's size, if it differs between batches.
+    /// The kernel's size, if batches differ in it.
     pub(super) size: Option<Dim>,
     /// True if the previous product has prepared the activations.
     pub(super) kept: bool,
@@ -44,9 +43,6 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Sets the kernel's size for this batch.
-    ///
-    /// # Errors
-    /// Fails if the size is not bound, or if the kernel cannot work with it.
     pub(super) fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         let Some(size) = &self.size else {
             return Ok(());
@@ -84,10 +80,6 @@ pub(super) struct Launches {
 }
 
 impl Launches {
-    /// Prepares the launches of a program.
-    ///
-    /// # Errors
-    /// Fails if an op does not have a kernel, or if a size is not bound.
     pub(super) fn new(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -111,10 +103,7 @@ impl Launches {
         Ok(out)
     }
 
-    /// Prepares single ops, each on one place.
-    ///
-    /// # Errors
-    /// Same as [`Launches::new`].
+    /// Prepares single ops on one place each.
     pub(super) fn of_ops(
         program: &Program,
         first_byte: &FirstByte<'_>,
@@ -136,8 +125,8 @@ impl Launches {
         Ok(out)
     }
 
-    /// Marks products that share activations with the previous product, so that they are prepared once: for q, k and v,
-    /// or for gate and up.
+    /// Marks products that share activations with the previous product (q, k and v; gate and up), so that tpc
+    /// prepares them once.
     pub(super) fn keep_activations(&mut self, phase: &Phase, script: &Script) {
         let mut last: Option<(Value, bool, Terms)> = None;
         for &(queue, i) in script {
@@ -148,7 +137,7 @@ impl Launches {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
                 let read = self.slots[launch.slots + 1];
                 let form = weight.format.takes_quantised();
-                // A product with one term may read the first of two terms.
+                // A product with one term can read the first of two.
                 launch.kept = last.is_some_and(|(value, of, terms)| {
                     (value, of) == (read, form) && weight.terms <= terms
                 });
@@ -219,7 +208,7 @@ impl Launches {
                     id.window,
                 )),
                 _ => Err(malformed(
-                    "an op other than a product reads a packed weight",
+                    "an op that is not a product reads a packed weight",
                 )),
             };
         }
@@ -316,15 +305,15 @@ fn packed(
         return Ok(None);
     }
     let ty = &program.graph.value(value).ty;
-    let dims = sizes(ty).ok_or_else(|| malformed("a weight without sizes"))?;
+    let dims = sizes(ty).ok_or_else(|| malformed("the sizes of a weight are not bound"))?;
     let part = match program.graph.def_op(value) {
         Op::Weight(op) => WeightPart::of(op, ty),
         _ => WeightPart::whole(ty),
     };
-    let (format, n) = stack(part).ok_or_else(|| malformed("a weight that is not packed"))?;
+    let (format, n) = stack(part).ok_or_else(|| malformed("a weight is not packed"))?;
     let extent = buffer.extent(0);
     if (format.bytes() * n) as u64 != extent.bytes {
-        return Err(malformed("a packed weight of another size"));
+        return Err(malformed("a packed weight has the wrong size"));
     }
     Ok(Some(Packed {
         format,
@@ -335,7 +324,6 @@ fn packed(
     }))
 }
 
-/// Returns the queue and step of a launch for each participant.
 fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {

@@ -14,7 +14,7 @@ use crate::product::{Format, Source};
 use crate::target::{ROWS16, stack};
 use crate::team::Team;
 
-/// The maximum file bytes in memory next to their packed form.
+/// Maximum number of file bytes in memory during packing.
 const WAVE: usize = 8 << 20;
 
 struct Job<'a> {
@@ -27,7 +27,6 @@ struct Job<'a> {
 // SAFETY: workers write panels that do not overlap.
 unsafe impl Sync for Job<'_> {}
 
-/// Stores every weight in its arena, in its buffer's format.
 pub(super) fn weights(
     program: &Program,
     arenas: &mut [Region],
@@ -77,10 +76,7 @@ fn store(
     }
 }
 
-/// Packs a weight of this type into its buffer.
-///
-/// # Errors
-/// Fails if the weight does not match its type, or if the buffer has another size.
+/// Packs a weight into its buffer.
 pub(super) fn rows16(
     part: PackedWeight<'_>,
     ty: &TensorType,
@@ -92,7 +88,7 @@ pub(super) fn rows16(
     let found = stack(WeightPart { ty, start });
     let found = found.filter(|(format, n)| format.bytes() * n == to.len());
     let (format, n) = found.ok_or_else(|| ExecError::Malformed {
-        what: "a weight that cannot be packed".into(),
+        what: "the weight cannot be packed".into(),
     })?;
     let to = to.as_mut_ptr();
     let job = Job {
@@ -104,7 +100,7 @@ pub(super) fn rows16(
     packed(&job, source, team)
 }
 
-/// Packs a weight with all threads. Releases packed bytes, so that no large tensor is in memory twice.
+/// Packs a weight on all threads. Releases file bytes early, so that no large tensor is in memory twice.
 fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(), ExecError> {
     let panels = job.format.panels();
     let all = job.n * panels;
@@ -119,14 +115,14 @@ fn packed(job: &Job<'_>, source: &dyn WeightSource, team: &mut Team) -> Result<(
     Ok(())
 }
 
-/// Packs a range of panels, counted over all matrices of the weight.
+/// Packs a range of panels, numbered over all matrices of the weight.
 fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), ExecError> {
     let part = job.format.part();
     let (from, k) = (part.start() - job.part.skipped(), job.part.row_len());
     let matrix = job.part.bytes.len() / job.n.max(1);
     let workers = team.workers();
     let misfit = KernelError::Shape {
-        what: "a weight to be packed",
+        what: "the weight does not match its format",
     };
     let run = team.run(|worker| {
         let panels = job.format.panels();
@@ -137,7 +133,7 @@ fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), Exe
             let bytes = &job.part.bytes[i * matrix..(i + 1) * matrix];
             let source = Source { bytes, from, k };
             let len = job.format.panel_bytes();
-            // SAFETY: a panel inside the buffer, and this worker's.
+            // SAFETY: the panel is inside the buffer and is this worker's.
             let out = unsafe {
                 std::slice::from_raw_parts_mut(
                     job.to.add(i * job.format.bytes() + panel * len),

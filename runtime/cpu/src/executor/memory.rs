@@ -9,7 +9,7 @@ use tpc_runtime::ExecError;
 use crate::pages::Pages;
 use crate::view::View;
 
-/// An arena, initially zero. Pages that are never written take no memory.
+/// An arena, initially zero. Pages take memory only after a write.
 #[derive(Debug)]
 pub(super) struct Region(Pages);
 
@@ -20,19 +20,15 @@ fn span(at: u64, len: usize) -> Option<Range<usize>> {
 
 fn outside(at: u64, len: usize, size: usize) -> ExecError {
     ExecError::Malformed {
-        what: format!("{len} bytes at {at} of an arena of {size}"),
+        what: format!("{len} bytes at {at} exceed an arena of {size} bytes"),
     }
 }
 
 impl Region {
-    /// Allocates an arena.
-    ///
-    /// # Errors
-    /// [`ExecError::Size`] if memory does not suffice.
     pub(super) fn new(bytes: u64) -> Result<Region, ExecError> {
         let size = usize::try_from(bytes).unwrap_or(usize::MAX);
         let pages = Pages::zeroed(size).map_err(|e| ExecError::Size {
-            what: format!("{bytes} bytes of an arena ({e})"),
+            what: format!("of an arena ({bytes} bytes: {e})"),
         })?;
         Ok(Region(pages))
     }
@@ -45,10 +41,7 @@ impl Region {
         View::located(self.ptr(), dtype, at)
     }
 
-    /// Returns bytes to fill while no worker runs.
-    ///
-    /// # Errors
-    /// [`ExecError::Malformed`] outside the arena.
+    /// Returns writable bytes. No worker may run.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
         let size = self.0.bytes().len();
         let bytes = self.0.bytes_mut();
@@ -56,10 +49,7 @@ impl Region {
         bytes.ok_or_else(|| outside(at, len, size))
     }
 
-    /// Returns bytes to read while no worker runs.
-    ///
-    /// # Errors
-    /// [`ExecError::Malformed`] outside the arena.
+    /// Returns readable bytes. No worker may run.
     pub(super) fn bytes(&self, at: u64, len: usize) -> Result<&[u8], ExecError> {
         let bytes = self.0.bytes();
         let found = span(at, len).and_then(|span| bytes.get(span));

@@ -1,8 +1,8 @@
-//! The CPU executor: programs on threads.
+//! The CPU executor: runs programs on threads.
 //!
-//! Each device has a group of threads, which share each launch of the device's queue and meet at its end. Devices wait
-//! for one another at the program's waits and in collectives. All choices and look-ups happen before a batch runs.
-//! Addresses change only with sizes.
+//! Each device has a group of threads. The group shares each launch of the device's queue and meets at a barrier
+//! after it. Devices wait for one another at the program's waits and in collectives. Choices and look-ups happen
+//! before a batch runs; addresses change only with sizes.
 
 mod collective;
 mod gather;
@@ -55,23 +55,23 @@ pub struct CpuExecutor {
     program: Arc<Program>,
     interface: Interface,
     team: Team,
-    /// Per phase, the steps of each group of threads.
+    /// The steps of each thread group, per phase.
     scripts: Vec<Vec<Script>>,
     arenas: Vec<Region>,
     launches: Launches,
     frame: Frame<View>,
     shared: Vec<DeviceScratch>,
     own: Vec<Own>,
-    /// Per group, its first thread.
+    /// The first thread of each group.
     first: Vec<usize>,
-    /// Per queue of the running phase, the steps done.
+    /// Steps done, per queue of the running phase.
     progress: Vec<Progress>,
-    /// Inputs and named outputs of each phase.
+    /// Inputs, with their phase.
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
     isa: Isa,
     batches: Batches,
-    /// Per value, the extent of a weight or state.
+    /// Extents of weights and states, by value.
     extents: Vec<Option<StoredExtent>>,
     profile: Option<Profile>,
 }
@@ -79,7 +79,6 @@ pub struct CpuExecutor {
 struct Own(UnsafeCell<WorkerScratch>);
 
 impl Launches {
-    /// Returns a worker's memory, large enough for every launch.
     fn own(&self) -> Own {
         let own = WorkerScratch {
             tiles: Scratch::new(),
@@ -96,7 +95,7 @@ impl std::fmt::Debug for Own {
     }
 }
 
-// SAFETY: each worker uses the memory with its own number only.
+// SAFETY: each worker uses only the memory with its number.
 #[allow(unsafe_code)]
 unsafe impl Sync for Own {}
 
@@ -110,11 +109,11 @@ impl CpuExecutor {
         *self.extents.get(value.index())?
     }
 
-    /// Creates an executor of a verified program and loads its weights.
+    /// Creates an executor of a verified program and loads the weights.
     ///
     /// # Errors
-    /// Fails if a weight is missing or does not match its declaration, or if an op does not have a kernel. Also fails
-    /// for lack of memory or threads.
+    /// Returns an error if a weight is missing or does not match its declaration, an op has no kernel, memory runs
+    /// out, or a thread cannot start.
     pub fn new(
         program: Arc<Program>,
         weights: &dyn WeightSource,
@@ -163,7 +162,7 @@ impl CpuExecutor {
                 .map(|_| DeviceScratch::new(&launches.needs))
                 .collect::<Result<_, _>>()
                 .map_err(|e| ExecError::Size {
-                    what: format!("the activations of products ({e})"),
+                    what: format!("of the activations of products ({e})"),
                 })?,
             own: (0..each * places.len()).map(|_| launches.own()).collect(),
             progress: (0..queues).map(|_| Progress::default()).collect(),
@@ -188,7 +187,7 @@ impl CpuExecutor {
         &self.program
     }
 
-    /// Returns the products whose activations are rounded to int8, with their number of terms.
+    /// Returns the products with activations rounded to int8, and their number of terms.
     pub fn rounded_products(&self) -> BTreeMap<Inst, usize> {
         let mut out = BTreeMap::new();
         for (i, launch) in self.launches.prepared.iter().enumerate() {
@@ -202,7 +201,6 @@ impl CpuExecutor {
         out
     }
 
-    /// Passes the batch sizes to kernels that depend on them.
     fn resize(&mut self, sizes: &Bindings) -> Result<(), ExecError> {
         for (i, launch) in self.launches.prepared.iter_mut().enumerate() {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
@@ -268,7 +266,7 @@ impl Running<'_> {
         worker.wait_for(|| self.progress[queue].0.load(Ordering::Acquire) >= steps)
     }
 
-    /// Runs step `i` of queue `q`, timed if there is a profile.
+    /// Runs step `i` of queue `q`, and times it if profiling is on.
     fn timed(
         &self,
         worker: &Worker<'_>,
@@ -338,10 +336,10 @@ impl Running<'_> {
     }
 }
 
-/// Runs a worker's share of a launch on its operands and results, as participant `rank`.
+/// Runs a worker's share of a launch as participant `rank`.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`]; only the workers of this launch use the memory that workers share.
+/// Same as [`crate::Kernel::run`]; only this launch's workers use the shared memory.
 #[allow(unsafe_code)]
 unsafe fn perform(
     worker: &Worker<'_>,

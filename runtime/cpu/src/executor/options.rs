@@ -5,23 +5,23 @@ use tpc_runtime::Options;
 /// Options of the CPU executor.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Threads of all devices together, at least one per device.
+    /// Total number of threads, at least one per device.
     pub threads: usize,
     /// Arithmetic options.
     pub options: Options,
     /// True to time launches.
     pub profile: bool,
-    /// A product that reads at most this number of weights per token uses activations in two int8 terms. Two terms
-    /// double the product's time and almost eliminate rounding.
+    /// The maximum number of weights per token of a product with two int8 terms per activation. Two terms double the
+    /// product's time and almost eliminate rounding.
     pub two_terms: u64,
 }
 
 impl CpuOptions {
-    /// The default of [`CpuOptions::two_terms`]. Weights of this size stay in a core's cache between the two passes, so
-    /// the second pass takes as long as an empty launch.
+    /// The default of [`CpuOptions::two_terms`]. A core's cache keeps weights of this size between the passes, so the
+    /// second pass takes no longer than an empty launch.
     pub const TWO_TERMS: u64 = 1 << 18;
 
-    /// Returns the defaults with this many threads.
+    /// Returns the default options with this number of threads.
     pub fn with_threads(threads: usize) -> CpuOptions {
         CpuOptions {
             threads,

@@ -1,5 +1,5 @@
-//! The part of K that each weight holds. Devices that hold [subtrees](tpc_ir::program::subtree) of a sum give its exact
-//! bits.
+//! The part of K that each weight holds. If devices hold [subtrees](tpc_ir::program::subtree) of a sum, the total has
+//! the bits of one device's sum.
 
 use tpc_ir::op::{Op, Weight};
 use tpc_ir::program::{Program, Tensors};
@@ -8,7 +8,7 @@ use tpc_ir::{DType, Interval};
 use super::launches::{Action, Launches};
 use crate::product::{BLOCK, Format, Part};
 
-/// Returns a weight's part of K, if its sum is one subtree. `k` is the weight's elements per row.
+/// Returns a weight's part of K if the part's sum is one subtree. `k` is the row length in elements.
 fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part> {
     let [Interval { start, .. }] = op.parts.as_ref()?.first()?.as_slice() else {
         return None;
@@ -21,7 +21,7 @@ fn share(tensors: &Tensors, op: &Weight, dtype: DType, k: usize) -> Option<Part>
 }
 
 impl Launches {
-    /// Gives products with a subtree of K the summation order of all of K.
+    /// Gives products with a subtree of K the summation order of K.
     pub(super) fn share_sums(&mut self, program: &Program, tensors: &Tensors) {
         for launch in &mut self.prepared {
             let (Action::Product(weight) | Action::Experts(weight, _)) = &mut launch.action else {
@@ -33,7 +33,7 @@ impl Launches {
             let (dtype, rows) = (weight.format.dtype(), weight.format.rows());
             let part = share(tensors, op, dtype, weight.format.part().k());
             let format = part.and_then(|part| Format::new(dtype, rows, part).ok());
-            // The format may change only if panels keep their size.
+            // The format can change only if the panel size stays.
             if let Some(format) = format.filter(|f| f.panel_bytes() == weight.format.panel_bytes())
             {
                 weight.format = format;

@@ -16,11 +16,10 @@ use crate::product::{
 use crate::team::Worker;
 use crate::view::View;
 
-/// A weight in panels: matrices of one format.
+/// A packed weight: matrices of one format.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packed {
     pub(super) format: Format,
-    /// Number of matrices.
     pub(super) n: usize,
     /// Sizes of axes 2 and 3.
     pub(super) stack: [usize; 2],
@@ -35,12 +34,12 @@ unsafe impl Sync for Packed {}
 
 impl Packed {
     pub(super) fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
-        ensure(i < self.n, "a matrix of the weight")?;
+        ensure(i < self.n, "the weight does not have the matrix")?;
         let bytes = self.format.bytes();
         // SAFETY: the buffer holds the whole stack.
         let bytes = unsafe { std::slice::from_raw_parts(self.ptr.add(i * bytes), bytes) };
         Matrix::new(self.format, bytes).map_err(|_| KernelError::Shape {
-            what: "a packed weight",
+            what: "a packed weight has the wrong size",
         })
     }
 }
@@ -50,7 +49,7 @@ impl Packed {
 pub(super) struct DeviceScratch {
     blocks: Zeroed<Block>,
     floats: Zeroed<f32>,
-    /// Per expert, its first entry in the lists, then their end.
+    /// Each expert's first entry in the lists, then the end of the lists.
     starts: Zeroed<u32>,
     from: Zeroed<u32>,
     to: Zeroed<u32>,
@@ -59,7 +58,7 @@ pub(super) struct DeviceScratch {
 // SAFETY: a block of zero bytes is `Block::ZERO`.
 unsafe impl Zero for Block {}
 
-/// Elements of shared memory for a product's largest batch.
+/// Element counts of shared memory for a product's largest batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     pub(super) blocks: usize,
@@ -92,10 +91,6 @@ impl Needs {
 }
 
 impl DeviceScratch {
-    /// Allocates this memory.
-    ///
-    /// # Errors
-    /// Fails if memory does not suffice.
     pub(super) fn new(needs: &Needs) -> std::io::Result<DeviceScratch> {
         Ok(DeviceScratch {
             blocks: Zeroed::new(needs.blocks)?,
@@ -107,37 +102,35 @@ impl DeviceScratch {
     }
 }
 
-/// Returns a mutable part of shared memory.
+/// Returns a mutable range of shared memory.
 ///
 /// # Safety
-/// No other thread uses the part until workers have met at a barrier.
+/// No other thread uses the range until workers have met at a barrier.
 #[expect(
     clippy::mut_from_ref,
-    reason = "workers share the memory, and the caller vouches for the part"
+    reason = "workers share the memory, and the caller guarantees exclusive use"
 )]
 unsafe fn part<T: Zero>(all: &Zeroed<T>, at: usize, len: usize) -> Result<&mut [T], KernelError> {
     if at.checked_add(len).is_none_or(|end| end > all.len()) {
         let (needed, found) = (at.saturating_add(len), all.len());
         return Err(KernelError::Scratch { needed, found });
     }
-    // SAFETY: inside the memory, in which every bit pattern is a value; the caller vouches for exclusive use.
+    // SAFETY: inside the memory; every bit pattern is valid; the caller guarantees exclusive use.
     Ok(unsafe { std::slice::from_raw_parts_mut(all.ptr().add(at), len) })
 }
 
-/// Reads element `i` of a row that may have gaps.
-///
 /// # Safety
-/// The view has the element, an f32.
+/// The element exists and is an f32.
 unsafe fn element(row: *const u8, nb: usize, i: usize) -> f32 {
     // SAFETY: caller's contract.
     unsafe { row.add(i * nb).cast::<f32>().read_unaligned() }
 }
 
-/// Converts the worker's share of the activations to the product's form, and waits for the others. Second terms follow
-/// all first terms.
+/// Converts the worker's share of the activations to the product's format, and waits for the other workers. Second
+/// terms follow all first terms.
 ///
 /// # Safety
-/// The view's elements are readable, and only the workers of this launch use the scratch memory.
+/// The view's elements are readable, and only this launch's workers use the scratch memory.
 unsafe fn prepare(
     worker: &Worker<'_>,
     isa: Isa,
@@ -150,7 +143,7 @@ unsafe fn prepare(
     let k = format.part().k();
     ensure(
         x.ne[0] == k && x.dtype == DType::F32,
-        "activations of a product",
+        "wrong sizes of a product's activations",
     )?;
     let row = row.get_mut(..k).ok_or(KernelError::Scratch {
         needed: k,
@@ -159,12 +152,12 @@ unsafe fn prepare(
     let per = k.div_ceil(BLOCK);
     let both = format.takes_quantised() && weight.terms == Terms::Two;
     let misfit = |_| KernelError::Shape {
-        what: "a row of activations",
+        what: "a row of activations has the wrong length",
     };
     for r in worker.share(x.rows()) {
         let from = x.row(x.indices(r));
         let dense = x.nb[0] == 4 && from.cast::<f32>().is_aligned();
-        // SAFETY: a dense, aligned row of k elements that the view has.
+        // SAFETY: the row is dense and aligned, and has `k` elements.
         let values = dense.then(|| unsafe { std::slice::from_raw_parts(from.cast::<f32>(), k) });
         let values = if let Some(values) = values.filter(|_| !both) {
             values
@@ -173,7 +166,7 @@ unsafe fn prepare(
             &*row
         } else {
             for (i, out) in row.iter_mut().enumerate() {
-                // SAFETY: below the size of axis 0.
+                // SAFETY: `i` is below the size of axis 0.
                 *out = unsafe { element(from, x.nb[0], i) };
             }
             &*row
@@ -188,7 +181,7 @@ unsafe fn prepare(
         quantise(isa, values, first).map_err(misfit)?;
         if both {
             residual(isa, row, first).map_err(misfit)?;
-            // SAFETY: so is its second term.
+            // SAFETY: the second term of row `r` is this worker's, too.
             let second = unsafe { part(&scratch.blocks, (x.rows() + r) * per, per)? };
             quantise(isa, row, second).map_err(misfit)?;
         }
@@ -199,7 +192,7 @@ unsafe fn prepare(
 /// Returns the prepared rows `[first, first + n)`.
 ///
 /// # Safety
-/// All workers have prepared their rows, and none changes them.
+/// All workers have prepared their rows, and no worker changes them.
 unsafe fn prepared<'a>(
     format: &Format,
     scratch: &'a DeviceScratch,
@@ -224,13 +217,13 @@ pub(super) struct WorkerScratch {
 }
 
 const MISFIT: KernelError = KernelError::Shape {
-    what: "operands of a product",
+    what: "mismatched operands of a product",
 };
 
 /// Computes `out = weight · x`. `kept` is true if the previous launch has prepared `x`.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`]; the scratch memory is used by the workers of this launch alone.
+/// Same as [`crate::Kernel::run`]; only this launch's workers use the scratch memory.
 pub(super) unsafe fn mul_mat(
     worker: &Worker<'_>,
     isa: Isa,
@@ -246,7 +239,7 @@ pub(super) unsafe fn mul_mat(
     let m = format.rows();
     ensure(
         out.ne == [m, x.ne[1], x.ne[2], x.ne[3]] && out.dtype == DType::F32,
-        "the result of a product",
+        "wrong sizes of a product's result",
     )?;
     if !kept {
         // SAFETY: caller's contract.
@@ -263,7 +256,7 @@ pub(super) unsafe fn mul_mat(
         |axis: usize| out.ne[axis] == 1 || out.nb[axis] == out.nb[axis - 1] * out.ne[axis - 1];
     ensure(
         out.nb[0] == 4 && stride >= m && (weight.n != 1 || regular(2) && regular(3)),
-        "rows of the result of a product",
+        "wrong strides of a product's result",
     )?;
     for batch in 0..batches {
         let [p, q] = weight.stack;
@@ -271,7 +264,10 @@ pub(super) unsafe fn mul_mat(
         let matrix = match weight.n {
             1 => 0,
             _ => {
-                ensure(x.ne[2] % p == 0 && x.ne[3] % q == 0, "batches of a product")?;
+                ensure(
+                    x.ne[2] % p == 0 && x.ne[3] % q == 0,
+                    "batches of the weight do not divide batches of the product",
+                )?;
                 (i3 / (x.ne[3] / q)) * p + i2 / (x.ne[2] / p)
             }
         };
@@ -281,8 +277,8 @@ pub(super) unsafe fn mul_mat(
         };
         for panels in worker.pieces(format.panels(), grain) {
             for &(term, epilogue) in weight.terms.each() {
-                // SAFETY: all rows are prepared; the result has `n` columns of `m` rows at `stride`, and this worker
-                // writes the piece's panels of it.
+                // SAFETY: all rows are prepared. The result has `n` columns of `m` rows at `stride`, and this worker
+                // writes the piece's panels of the result.
                 unsafe {
                     let x = prepared(format, shared, term * x.rows() + batch * n, n)?;
                     let mut to = Output::from_raw(to.cast(), m, stride, n, 1);
@@ -297,7 +293,8 @@ pub(super) unsafe fn mul_mat(
     Ok(())
 }
 
-/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`; zero for experts outside the window.
+/// Computes `out[:, slot, token] = weight[ids[slot, token]] · x[:, slot, token]`. Experts outside the window give
+/// zero.
 ///
 /// # Safety
 /// Same as [`mul_mat`].
@@ -322,14 +319,14 @@ pub(super) unsafe fn mul_mat_id(
             && out.nb[0] == 4
             && stride >= m
             && (tokens == 1 || out.nb[2] == out.nb[1] * slots),
-        "the result of a product of experts",
+        "wrong sizes of the experts' result",
     )?;
     ensure(
         x.ne[2] == tokens && (x.ne[1] == slots || x.ne[1] == 1) && x.ne[3] == 1,
-        "the activations of experts",
+        "wrong sizes of the experts' activations",
     )?;
     if worker.index() == 0 {
-        // SAFETY: the lists are this worker's until the barrier.
+        // SAFETY: only this worker uses the lists before the barrier.
         unsafe { route(weight, window, x, ids, shared)? };
     }
     if kept {
@@ -347,22 +344,22 @@ pub(super) unsafe fn mul_mat_id(
         }
     };
     for panels in worker.pieces(format.panels(), grain(format)) {
-        // SAFETY: the caller's; the piece is this worker's.
+        // SAFETY: caller's contract; the piece is this worker's.
         unsafe { experts(isa, weight, &lists, panels, [x, out], shared, own)? };
     }
     Ok(())
 }
 
 struct Lists<'a> {
-    /// Start of each expert's entries, then the end of the last.
+    /// The start of each expert's entries, then the end.
     starts: &'a [u32],
-    /// Row of the activations, per entry.
+    /// Activation row, per entry.
     from: &'a [u32],
-    /// Column of the result, per entry.
+    /// Result column, per entry.
     to: &'a [u32],
 }
 
-/// Computes some panels of all experts.
+/// Computes a range of panels of all experts.
 ///
 /// # Safety
 /// Same as [`mul_mat_id`]; no other thread writes these rows.
@@ -379,10 +376,10 @@ unsafe fn experts(
     let m = format.rows();
     let (columns, stride) = (out.ne[1] * out.ne[2], out.nb[1] / 4);
     if (lists.starts[weight.n] as usize) < columns {
-        // Zeroes columns without an expert of this device.
+        // Zeroes columns of experts on other devices.
         for column in 0..columns {
             for row in panels.start * 16..(panels.end * 16).min(m) {
-                // SAFETY: inside the result; the rows are this worker's.
+                // SAFETY: the element is inside the result, and its row is this worker's.
                 unsafe { out.ptr.cast::<f32>().add(column * stride + row).write(0.0) };
             }
         }
@@ -410,8 +407,8 @@ unsafe fn experts(
     Ok(())
 }
 
-/// Returns the panels that a worker takes at a time: enough for cheap taking and sequential reads, and even, because
-/// products with many tokens use two panels at once.
+/// Returns the number of panels that a worker takes at a time: enough for low overhead and sequential reads. It is
+/// even because products with many tokens use panels in pairs.
 fn grain(format: &Format) -> usize {
     const BYTES: usize = 1 << 17;
     (BYTES / format.panel_bytes().max(1))
@@ -422,7 +419,7 @@ fn grain(format: &Format) -> usize {
 /// Sorts the entries of `ids` by expert.
 ///
 /// # Safety
-/// The view's elements are readable; the lists are the caller's alone.
+/// The view's elements are readable; no other thread uses the lists.
 unsafe fn route(
     weight: &Packed,
     window: Option<Interval>,
@@ -441,7 +438,7 @@ unsafe fn route(
     };
     let expert = |slot: usize, token: usize| -> Result<Option<usize>, KernelError> {
         let at = ids.row([token, 0, 0]).wrapping_add(slot * ids.nb[0]);
-        // SAFETY: the view has the element.
+        // SAFETY: the element exists.
         let id = unsafe {
             match ids.dtype {
                 DType::I64 => at.cast::<i64>().read_unaligned(),

@@ -1,4 +1,6 @@
-//! Times of the first device and of the host: only the first worker, per launch, up to the barrier at its end.
+//! Launch times of the first device and of the host, measured on the first worker up to the barrier after each
+//! launch.
+//! launch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +12,6 @@ use tpc_runtime::KernelTime;
 use crate::target::ROWS16;
 use crate::team::Worker;
 
-/// Name of steps that are not launches.
 const WAIT: &str = "wait";
 
 #[derive(Debug, Default)]
@@ -45,7 +46,7 @@ impl Profile {
         }
     }
 
-    /// Returns the start time of a step; `None` for untimed workers.
+    /// Returns the start time of a step if the worker is timed.
     pub(super) fn begin(&self, worker: &Worker<'_>) -> Option<Instant> {
         let counted = worker.number() == 0;
         counted.then(Instant::now)
@@ -59,7 +60,6 @@ impl Profile {
         counter.count(begun.elapsed());
     }
 
-    /// Returns and resets the times by kernel.
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
         let launches = self.launches.iter().enumerate();
         let named = launches.map(|(i, c)| (kernel(program, Launch::new(i)), c));
@@ -83,7 +83,7 @@ impl Profile {
     }
 }
 
-/// Returns a launch's kernel and the type of its packed weight, such as `mul_mat q4_k`.
+/// Returns a launch's kernel and packed weight type, such as `mul_mat q4_k`.
 fn kernel(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data.covered_insts().first();

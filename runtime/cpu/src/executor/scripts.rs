@@ -1,15 +1,14 @@
-//! Scripts: the steps of each group of threads, in order.
+//! Scripts: the steps of each thread group, in order.
 //!
-//! The first device's threads also run the host's queue, so no thread waits on a core that another needs. A script
-//! merges queues in a possible joint order.
+//! The first device's threads also run the host's queue, so that waiting threads do not occupy needed cores. A script
+//! merges queues in an order that can run.
 
 use tpc_ir::Place;
 use tpc_ir::program::{Phase, Program, Step};
 
-/// Steps: queue and position in it.
+/// Queue and position of each step.
 pub(super) type Script = Vec<(usize, usize)>;
 
-/// Returns the places of a program that have threads.
 pub(super) fn groups(program: &Program) -> Vec<Place> {
     let queues = program.phases.iter().flat_map(|p| &p.queues);
     let mut places: Vec<Place> = queues.map(|q| q.place).collect();
@@ -28,7 +27,7 @@ pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
 
-/// Returns the scripts of a phase, one per group. Steps that can never run are omitted.
+/// Returns a phase's scripts, one per group, without steps that can never run.
 pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
     let mut out = vec![Script::new(); groups.len()];
     let mut done = vec![0; phase.queues.len()];
@@ -49,7 +48,7 @@ pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec
     out
 }
 
-/// Returns the queues in the next step of queue `q`, if it can run.
+/// Returns the queues in queue `q`'s next step, if the step can run.
 fn ready(program: &Program, phase: &Phase, q: usize, done: &[usize]) -> Option<Vec<usize>> {
     match phase.queues[q].steps.get(done[q])? {
         Step::Wait { queue, steps } => (done[*queue] >= *steps).then(|| vec![q]),

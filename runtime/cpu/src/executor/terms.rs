@@ -1,9 +1,9 @@
 //! The number of int8 terms per activation.
 //!
-//! One int8 code leaves an error of about 2.5e-5 of the activation's square, as in other engines. This is too large if
-//! a router chooses by sums of activations, or if a recurrence amplifies it. A second term encodes the remainder, which
-//! makes the error negligible and doubles the time. Only small products have it: their weights stay in a cache for the
-//! second pass, so it is short compared with the launch.
+//! One int8 code leaves a mean squared error of about 2.5e-5 of the activations' mean square, as in other engines.
+//! This error is too large if a router chooses by sums of activations, or a recurrence amplifies the error. A second
+//! term encodes the remainder: the error becomes negligible, the time doubles. Only small products use two terms.
+//! Their weights stay in a cache for the second pass, so it is short compared with the launch.
 
 use crate::product::{Epilogue, Write};
 
@@ -11,7 +11,7 @@ use crate::product::{Epilogue, Write};
 pub(super) enum Terms {
     #[default]
     One,
-    /// The second encodes the remainder of the first.
+    /// The second term encodes the remainder of the first.
     Two,
 }
 

@@ -3,13 +3,13 @@
 //! The polynomials on `[−π/4, π/4]` come from FreeBSD's `k_sin.c` and `k_cos.c`.
 
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
-/// `π/2` in three parts; the product of each with an integer below 2⁵¹ rounds once.
+/// `π/2` in three parts. Each part times an integer below 2⁵¹ rounds once.
 const PIO2: [f64; 3] = [
     std::f64::consts::FRAC_PI_2,
     6.123_233_995_736_766e-17,
     -1.497_384_904_859_169_8e-33,
 ];
-/// Adding and subtracting it rounds to an integer, held in the low bits of the sum.
+/// Adding and subtracting this number rounds to an integer, which the low bits of the sum hold.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,6 @@ use tpc_runtime::Gelu;
 use super::exp::{exp, expm1};
 use super::half::through_f16;
 
-/// Computes `σ(x)`.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
@@ -16,7 +15,7 @@ pub(crate) fn silu(x: f32) -> f32 {
     x / (1.0 + exp(-x))
 }
 
-/// Computes `tanh x` from `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`. From 10 on, it is 1 in f32.
+/// Computes `tanh |x| = e / (e + 2)` with `e = e^(2|x|) − 1`. For `|x| ≥ 10`, the result is ±1 in f32.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     let a = x.abs();
@@ -25,7 +24,6 @@ pub(crate) fn tanh(x: f32) -> f32 {
     (e / (e + 2.0)).copysign(x)
 }
 
-/// `ln(1 + eˣ)` without overflow.
 #[inline(always)]
 pub(crate) fn softplus(x: f32) -> f32 {
     let bound = if x > 0.0 { x } else { 0.0 };
@@ -36,13 +34,13 @@ pub(crate) fn softplus(x: f32) -> f32 {
 const CUBIC: f32 = 0.044_715;
 const SQRT_2_OVER_PI: f32 = 0.797_884_6;
 
-/// GELU's tanh form. `½ · (1 + tanh y)` is `σ(2y)`, which avoids cancellation.
+/// Computes GELU's tanh form. `½ · (1 + tanh y)` is `σ(2y)`, which avoids cancellation.
 #[inline(always)]
 fn gelu_tanh(x: f32) -> f32 {
     x * sigmoid(2.0 * SQRT_2_OVER_PI * x * (1.0 + CUBIC * x * x))
 }
 
-/// GELU's tanh form, with f16 rounding if `form` is ggml's table.
+/// Computes GELU's tanh form, rounded to f16 if `form` is ggml's table.
 #[inline(always)]
 pub(crate) fn gelu(x: f32, form: Gelu) -> f32 {
     match form {
@@ -64,8 +62,8 @@ pub(crate) fn gelu_quick(x: f32, form: Gelu) -> f32 {
     }
 }
 
-/// `ln(erfc(z) · e^(z²) / t)` as a polynomial in `t = 1 / (1 + z/2)`: least squares on Chebyshev's nodes of `z` from 0
-/// to 9.5, to 5e-8.
+/// Coefficients of `ln(erfc(z) · e^(z²) / t)` as a polynomial in `t = 1 / (1 + z/2)`: least squares at Chebyshev
+/// nodes for `z` from 0 to 9.5, accurate to 5e-8.
 const ERFC: [f32; 10] = [
     -1.265_433_4,
     0.998_341_44,

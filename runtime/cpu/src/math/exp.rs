@@ -1,25 +1,25 @@
 //! The exponential function in f32.
 
-/// Adding and subtracting it rounds magnitudes below 2²² to an integer, halves to even. The low bits of the sum are
-/// that integer.
+/// Adding and subtracting this number rounds magnitudes below 2²² to the nearest integer, ties to even. The low bits
+/// of the sum hold the integer.
 const ROUND: f32 = 12_582_912.0;
-/// `ln 2` cut to 15 bits, and the remainder.
+/// `ln 2` truncated to 15 bits, and the remainder.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
-/// Below it, `eˣ < 5e-38` counts as 0.
+/// For smaller `x`, `eˣ < 5e-38` becomes 0.
 const LEAST: f32 = -86.0;
-/// From it on, `eˣ` is infinite in f32.
+/// From this `x` on, `eˣ` is infinite in f32.
 const MOST: f32 = 88.8;
 
-/// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1` of the remainder `r = x − n · ln 2` without its first
-/// term: the caller adds `r`. `|r| ≤ 0.347`.
+/// Returns the integer `n` nearest to `x / ln 2`, and `eʳ − 1 − r` of the remainder `r = x − n · ln 2`; the caller
+/// adds `r`. `|r| ≤ 0.347`.
 #[inline(always)]
 fn reduced(x: f32) -> (f32, u32, f32, f32) {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = n.mul_add(-LN2_HIGH, x);
     let r = n.mul_add(-LN2_LOW, r);
-    // Taylor series: the first omitted term is r⁸/8! < 6e-9 of the sum.
+    // Taylor series. The first omitted term is r⁸/8! < 6e-9 of the sum.
     let mut p = 1.0 / 5040.0_f32;
     p = p.mul_add(r, 1.0 / 720.0);
     p = p.mul_add(r, 1.0 / 120.0);
@@ -54,7 +54,7 @@ pub(crate) fn expm1(x: f32) -> f32 {
     let (n, bits, r, tail) = reduced(bounded);
     let small = r + tail;
     let half = half_power(bits);
-    // 2ⁿ(1 + s) − 1 = 2ⁿ·s + (2ⁿ − 1), halved against overflow.
+    // 2ⁿ(1 + s) − 1 = 2ⁿ·s + (2ⁿ − 1), halved to avoid overflow.
     let y = (small * half + (half - 0.5)) * 2.0;
     if n == 0.0 { small } else { y }
 }

@@ -1,11 +1,11 @@
-//! Conversions between f32 and 16-bit formats, halves to even, without branches, so that loops vectorise.
+//! Branch-free conversions between f32 and 16-bit formats, ties to even. Loops over them vectorise.
 
 /// Converts f16 to f32, exactly.
 #[inline(always)]
 pub(crate) fn f16_to_f32(h: u16) -> f32 {
     let h = u32::from(h);
     let magnitude = (h & 0x7fff) << 13;
-    // Exponent biases differ by 112; infinities and NaNs get the largest exponent.
+    // Exponent biases differ by 112. Infinities and NaNs get the largest exponent.
     let normal = magnitude + (112 << 23);
     let special = magnitude | 0x7f80_0000;
     // Subnormals: the mantissa under 2⁻¹⁴, minus 2⁻¹⁴.
@@ -25,7 +25,7 @@ pub(crate) fn f16_to_f32(h: u16) -> f32 {
 pub(crate) fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let magnitude = bits & 0x7fff_ffff;
-    // Rounds off 13 bits: adds half of the last kept bit, less 1 if that bit is even.
+    // Rounds off 13 bits: adds half of the last kept bit, minus 1 if this bit is even.
     let odd = magnitude >> 13 & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     // Subnormals: adding 1/2 rounds the sum at 2⁻²⁴.
@@ -42,7 +42,6 @@ pub(crate) fn f32_to_f16(x: f32) -> u16 {
     (h | bits >> 16 & 0x8000) as u16
 }
 
-/// Rounds to f16.
 #[inline(always)]
 pub(crate) fn through_f16(x: f32) -> f32 {
     f16_to_f32(f32_to_f16(x))

@@ -1,5 +1,5 @@
-//! Mathematical functions with the same bits on every machine, unlike the system's `expf`. Hot kernels use the
-//! polynomials of this module. Other functions come from the crate `libm`, which uses plain arithmetic only.
+//! Mathematical functions with the same bits on every machine, unlike the system's `expf`. Hot kernels use this
+//! module's polynomials; other functions come from `libm`, which uses plain arithmetic only.
 
 mod angle;
 mod curves;

@@ -1,12 +1,12 @@
 //! Sums in a fixed order, independent of the vector width.
 //!
-//! A sum of f32 runs in [`LANES`] lanes, element `i` in lane `i mod LANES`; a binary tree adds the lanes.
+//! f32 sums use [`LANES`] lanes: element `i` goes to lane `i mod LANES`, and a binary tree adds the lanes.
 
 use crate::simd::vectorised;
 
 pub(crate) const LANES: usize = 16;
 
-/// Adds the lanes as a binary tree, halves onto halves.
+/// Adds the lanes as a binary tree: the upper half to the lower half.
 #[inline(always)]
 pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     let mut a = [0.0; 8];
@@ -17,7 +17,7 @@ pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     (b[0] + b[2]) + (b[1] + b[3])
 }
 
-/// Sums `f`: blocks of 512 in f32, their sums in f64.
+/// Sums `f` over blocks of 512 in f32, and sums the blocks in f64.
 #[inline(always)]
 fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
     let mut total = 0.0;
@@ -38,14 +38,12 @@ fn blocks(x: &[f32], f: impl Fn(f32, f32) -> f32) -> f64 {
 }
 
 vectorised! {
-    /// Computes `Σx`.
     pub(crate) fn sum(x: &[f32]) -> f64 {
         blocks(x, |x, sum| sum + x)
     }
 }
 
 vectorised! {
-    /// Computes `Σx²`.
     pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
         blocks(x, |x, sum| x.mul_add(x, sum))
     }
@@ -58,7 +56,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `Σ a·b` up to the end of the shorter slice.
+    /// Computes `Σ a·b` over the length of the shorter slice.
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
         let n = a.len().min(b.len());
         let (a, a_rest) = a[..n].as_chunks::<LANES>();

@@ -1,11 +1,11 @@
 //! Scaled dot-product attention over a cache.
 //!
-//! A task is a KV head of a stream with up to [`ROWS`] query rows: a block's tokens times the query heads that share
-//! the KV head. It reads the cache once, in tiles of [`TILE`] cells decoded to f32. Each row keeps the largest logit,
-//! the sum of exponentials and the weighted sum of values; a larger logit rescales both sums (online softmax, Milakov
-//! and Gimelshein 2018). Tasks, tiles and bits do not depend on the number of workers.
+//! A task is a stream's KV head with up to [`ROWS`] query rows: a block of tokens times the query heads that share
+//! the KV head. The task reads the cache once, in tiles of [`TILE`] cells decoded to f32. Each row keeps the largest
+//! logit, the sum of exponentials and the weighted sum of values. A larger logit rescales both sums (online softmax,
+//! Milakov and Gimelshein 2018). Tasks, tiles and bits do not depend on the number of workers.
 //!
-//! A cell that no row of a task sees may hold anything: it is not read as a number.
+//! Cells that no row of a task sees may have invalid contents.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -22,9 +22,9 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::{LANES, exp};
 use crate::view::View;
 
-/// The maximum number of query rows of a task.
+/// Maximum number of query rows of a task.
 const ROWS: usize = 32;
-/// The maximum number of query rows that read an f16 cache in place.
+/// Maximum number of query rows for reading an f16 cache in place.
 const FEW: usize = 8;
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl<'a> Tensors<'a> {
     fn of(operands: &'a [View], results: &'a [View]) -> Result<Tensors<'a>, KernelError> {
         let ([q, k, v, mask, sinks @ ..], [y]) = (operands, results) else {
             return Err(KernelError::Shape {
-                what: "number of operands or results",
+                what: "wrong number of operands or results",
             });
         };
         let sinks = sinks.first();
@@ -68,14 +68,17 @@ impl<'a> Tensors<'a> {
         let [dk_k, cells, kv_heads, streams_k] = k.ne;
         let dv = v.ne[0];
         let keys = dk_k == dk && streams_k == streams && v.ne[1..] == k.ne[1..];
-        ensure(keys, "sizes of q, k and v")?;
-        ensure(y.ne == [dv, heads, tokens, streams], "sizes of the result")?;
+        ensure(keys, "mismatched sizes of q, k and v")?;
+        ensure(
+            y.ne == [dv, heads, tokens, streams],
+            "wrong sizes of the result",
+        )?;
         let grouped = heads == 0 || kv_heads > 0 && heads.is_multiple_of(kv_heads);
-        ensure(grouped, "KV heads dividing the heads")?;
+        ensure(grouped, "KV heads do not divide heads")?;
         let masked = mask.ne[..2] == [cells, tokens] && (cells == 0 || !mask.ne[2..].contains(&0));
-        ensure(masked, "sizes of the mask")?;
+        ensure(masked, "wrong sizes of the mask")?;
         let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
-        ensure(sinks.is_none_or(line), "sizes of the sinks")?;
+        ensure(sinks.is_none_or(line), "wrong sizes of the sinks")?;
         let blocks = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
         let whole = [q, k, v, y].into_iter().all(blocks) && !mask.dtype.is_quantised();
         ensure(whole, "rows are not whole blocks")?;
@@ -90,14 +93,13 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Query rows that share a KV head.
 #[derive(Clone, Copy, Debug)]
 struct Task {
     stream: usize,
     kv_head: usize,
-    /// First query head, and number of heads.
+    /// First query head and number of heads.
     heads: [usize; 2],
-    /// First token, and number of tokens.
+    /// First token and number of tokens.
     tokens: [usize; 2],
 }
 
@@ -133,7 +135,6 @@ impl Tasks {
         }
     }
 
-    /// Returns task `i`, ordered by KV head, then by token block.
     fn task(&self, i: usize) -> Task {
         let [across, down] = self.block;
         let head_blocks = self.group.div_ceil(across);
@@ -156,7 +157,7 @@ impl Task {
         self.heads[1] * self.tokens[1]
     }
 
-    /// Returns token and head of a row, ordered by token.
+    /// Returns a row's token and head, ordered by token.
     const fn row(&self, i: usize) -> [usize; 2] {
         let [head, heads] = self.heads;
         [self.tokens[0] + i / heads, head + i % heads]
@@ -180,7 +181,7 @@ fn lengths(dk: usize, dv: usize) -> [usize; 6] {
     ]
 }
 
-/// A worker's memory. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` `widths[1]`, all
+/// A worker's memory. Rows of `q` and `keys` have `widths[0]` elements, rows of `values` and `sums` `widths[1]`, and
 /// others [`TILE`].
 struct Memory<'a> {
     widths: [usize; 2],
@@ -205,10 +206,13 @@ impl Launch for Attention {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let t = Tensors::of(call.operands, call.results)?;
         let heads = t.q.ne[2];
-        ensure(self.slopes.fit(heads), "heads of q and of the window")?;
+        ensure(
+            self.slopes.fit(heads),
+            "mismatched heads of q and the window",
+        )?;
         let [dk, dv] = [t.q.ne[0], t.v.ne[0]];
         let [q, keys, values, logits, masks, sums] = floats(call.scratch, lengths(dk, dv))?;
-        // Pads rows with zeros to whole groups of lanes; later writes keep the padding.
+        // Pads rows with zeros to whole groups of lanes. Later writes keep the padding.
         keys.fill(0.0);
         values.fill(0.0);
         let mut memory = Memory {
@@ -237,7 +241,7 @@ impl Attention {
     /// Computes the rows of a task.
     ///
     /// # Safety
-    /// The views fit, and the rows of the result are used by no one else.
+    /// The views fit, and no other thread uses the rows of the result.
     unsafe fn attend(&self, t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
         // SAFETY: caller's contract.
         unsafe {
@@ -265,14 +269,14 @@ impl Attention {
         let first = seen.iter().position(|s| *s).unwrap_or(0);
         let end = seen.iter().rposition(|s| *s).map_or(n, |last| last + 1);
         let at = [from, task.kv_head, task.stream];
-        // Few rows read f16 in place; otherwise a tile is decoded once for all rows.
+        // Few rows read f16 in place. For more rows, the tile is decoded once.
         let whole = seen[first..end].iter().all(|s| *s) && end.next_multiple_of(GROUP) <= n;
         let in_place = |x: &View| {
             let fits = x.dtype == DType::F16 && x.has_dense_rows() && x.ne[0].is_multiple_of(LANES);
             whole && rows <= FEW && fits
         };
-        // SAFETY: the cells exist; read in place, so do all cells of their groups. Cells that no row sees are not read
-        // as numbers.
+        // SAFETY: the cells exist. If read in place, all cells of their groups exist. Cells that no row sees are not
+        // used as numbers.
         unsafe {
             let range = [first, end];
             let keys = cells(t.k, in_place(t.k), at, (&seen, range), m.keys, dk);
@@ -289,8 +293,7 @@ impl Attention {
         }
     }
 
-    /// Turns a row's logits into weights. The whole tile takes part, so a cell's lane in the sum does not depend on
-    /// other rows.
+    /// Turns a row's logits into weights. Sums use the whole tile, so a cell's lane is independent of other rows.
     fn weigh(&self, row: usize, head: usize, heads: usize, m: &mut Memory<'_>) {
         let (logits, _) = m.logits[row * TILE..].as_chunks_mut::<TILE>();
         let (mask, _) = m.masks[row * TILE..].as_chunks::<TILE>();
@@ -351,7 +354,7 @@ impl Attention {
     }
 }
 
-/// Decodes the query rows, and empties the sums.
+/// Decodes the query rows, and clears the sums.
 ///
 /// # Safety
 /// The rows exist.
@@ -376,11 +379,11 @@ unsafe fn load_queries(t: &Tensors<'_>, task: Task, m: &mut Memory<'_>) {
     }
 }
 
-/// Returns a range of a tile's keys or values: in place, or decoded to rows that are `width` apart. Unseen decoded
-/// cells are zero.
+/// Returns a range of a tile's keys or values: in place, or decoded to rows that are `width` apart. Decoded cells
+/// that no row sees are zero.
 ///
 /// # Safety
-/// The cells exist. In place, they are f16 without gaps.
+/// The cells exist. If read in place, they are f16 without gaps.
 unsafe fn cells<'a>(
     x: &View,
     in_place: bool,
@@ -402,8 +405,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes the masks of cells `[from, from + n)` for every row, and marks the cells that a row sees. Returns `false` if
-/// there are none.
+/// Decodes every row's masks of cells `[from, from + n)`, and marks cells that a row sees. Returns `false` if there
+/// are none.
 ///
 /// # Safety
 /// The cells exist.
@@ -420,7 +423,7 @@ unsafe fn load_masks(
         let (done, rest) = m.masks.split_at_mut(row * TILE);
         let mask = &mut rest[..TILE];
         mask[n..].fill(f32::NEG_INFINITY);
-        // Heads usually share a mask.
+        // Most models share a mask between heads.
         if t.mask.ne[2] == 1 && row % task.heads[1] != 0 {
             mask.copy_from_slice(&done[(row - 1) * TILE..]);
             m.sees[row] = m.sees[row - 1];

@@ -1,15 +1,15 @@
 //! Attention on a tile of cells, in f32.
 //!
-//! Rows are whole groups of [`LANES`] elements, padded with zeros. The order of operations on an element does not
-//! depend on the number of rows that are computed together.
+//! Zeros pad rows to groups of [`LANES`] elements. The order of operations on an element does not depend on the
+//! number of rows.
 #![allow(unsafe_code)]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "lanes are loaded only from elements that the tasks guarantee"
+    reason = "tasks guarantee that the loaded elements exist"
 )]
 #![expect(
     clippy::needless_range_loop,
-    reason = "rows and groups of lanes index several arrays, whose loops must unroll"
+    reason = "the loops index several arrays and must unroll"
 )]
 
 use std::marker::PhantomData;
@@ -20,13 +20,12 @@ use crate::lanes::{Lanes, Task, run};
 use crate::math::{LANES, exp, fold, tanh};
 use crate::simd::vectorised;
 
-/// The number of cells in a tile.
 pub(super) const TILE: usize = 64;
 
-// A sequence's part of a cache is whole tiles.
+// A sequence occupies whole tiles of a cache.
 const _: () = assert!(tpc_ir::CELL_BLOCK.is_multiple_of(TILE));
 
-/// The number of scores (rows times cells) that are summed in registers at once.
+/// Scores (rows times cells) that registers hold.
 const PRODUCTS: usize = 16;
 pub(super) const GROUP: usize = PRODUCTS;
 
@@ -34,7 +33,7 @@ pub(super) const GROUP: usize = PRODUCTS;
 pub(super) enum Cells<'a> {
     /// Decoded rows without gaps.
     Decoded(&'a [f32]),
-    /// f16 rows in the cache: the address of cell 0, and the bytes from one cell to the next.
+    /// f16 rows in the cache: the address of cell 0, and the bytes between cells.
     F16(*const u8, usize),
 }
 
@@ -66,7 +65,7 @@ impl Element for f16 {
     }
 }
 
-/// A matrix: its first element, elements per row, bytes from one row to the next.
+/// A matrix: address of the first element, elements per row, and bytes between rows.
 #[derive(Clone, Copy)]
 struct Rows<E> {
     ptr: *const u8,
@@ -99,9 +98,9 @@ impl<E: Element> Rows<E> {
     }
 }
 
-/// The task `logits[r, c] = q[r] · keys[c]` for `R` rows and a range of cells, in whole groups of `16 / R`.
+/// The task of [`scores`] for `R` rows and whole groups of `16 / R` cells.
 ///
-/// `q` has `R` rows, and `keys` has every cell of the range. Rows of `logits` are [`TILE`] apart.
+/// `q` has `R` rows, and `keys` has every cell of the range.
 struct Scores<E, const R: usize> {
     q: Rows<f32>,
     keys: Rows<E>,
@@ -138,11 +137,11 @@ impl<E: Element, const R: usize> Task for Scores<E, R> {
     }
 }
 
-/// Computes `logits[r, c] = q[r] · keys[c]` for at least the cells in a range; the tile's other logits are undefined.
+/// Computes `logits[r, c] = q[r] · keys[c]` for at least a range of cells. The tile's other logits are undefined.
 /// Rows of `logits` are [`TILE`] apart.
 ///
 /// # Safety
-/// The cells of the range, widened to whole groups of [`GROUP`], exist; f16 cells have `width` elements.
+/// The cells of the range, extended to whole groups of [`GROUP`], exist; f16 cells have `width` elements.
 pub(super) unsafe fn scores(
     q: &[f32],
     keys: Cells<'_>,
@@ -166,8 +165,6 @@ pub(super) unsafe fn scores(
     }
 }
 
-/// Computes the scores of all rows.
-///
 /// # Safety
 /// Same as [`scores`].
 unsafe fn all_scores<E: Element>(
@@ -190,10 +187,10 @@ unsafe fn all_scores<E: Element>(
     }
 }
 
-/// Computes the scores of `R` rows; returns `R`.
+/// Computes the scores of `R` rows. Returns `R`.
 ///
 /// # Safety
-/// Same as [`Scores`], with the range widened to whole groups.
+/// Same as [`Scores`], with the range extended to whole groups.
 unsafe fn scores_of<E: Element, const R: usize>(
     q: Rows<f32>,
     keys: Rows<E>,
@@ -210,10 +207,9 @@ unsafe fn scores_of<E: Element, const R: usize>(
     R
 }
 
-/// The task `sums[r] += Σ weights[r, c] · values[c]` for `R` rows and a range of cells, in cell order.
+/// The task of [`add_values`] for `R` rows.
 ///
-/// Rows of `weights` are [`TILE`] apart. Rows of `sums` are as wide as rows of `values`, which has every cell of the
-/// range.
+/// Rows of `sums` and `values` have the same width. `values` has every cell of the range.
 struct Values<E, const R: usize> {
     weights: *const f32,
     values: Rows<E>,
@@ -222,7 +218,7 @@ struct Values<E, const R: usize> {
 }
 
 impl<E: Element, const R: usize> Values<E, R> {
-    /// Computes `N` groups of lanes from element `at` on.
+    /// Computes `N` groups of lanes, starting at element `at`.
     #[inline(always)]
     unsafe fn groups<S: Lanes, const N: usize>(&self, at: usize) {
         let place = |r: usize, n: usize| self.sums.add(r * self.values.width + at + n * LANES);
@@ -295,8 +291,6 @@ pub(super) unsafe fn add_values(
     }
 }
 
-/// Computes the sums of all rows.
-///
 /// # Safety
 /// Same as [`add_values`].
 unsafe fn add_all_values<E: Element>(
@@ -318,7 +312,7 @@ unsafe fn add_all_values<E: Element>(
     }
 }
 
-/// Computes the sums of `R` rows; returns `R`.
+/// Computes the sums of `R` rows. Returns `R`.
 ///
 /// # Safety
 /// Same as [`Values`].
@@ -354,7 +348,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← scale · x + slope · mask`; −∞ wherever the mask is −∞. Returns the largest result.
+    /// Computes `x ← scale · x + slope · mask`, or −∞ for cells with mask −∞. Returns the largest result.
     pub(super) fn mask_logits(x: &mut [f32; TILE], scale: f32, mask: &[f32; TILE], slope: f32) -> f32 {
         let mut most = [f32::NEG_INFINITY; LANES];
         for (x, mask) in x.as_chunks_mut::<LANES>().0.iter_mut().zip(mask.as_chunks::<LANES>().0) {
@@ -370,7 +364,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← e^(x − most)`. Returns the sum of the results, in lanes.
+    /// Computes `x ← e^(x − most)`. Returns the sum per lane.
     pub(super) fn exponentials(x: &mut [f32; TILE], most: f32) -> f32 {
         let mut sums = [0.0_f32; LANES];
         for x in x.as_chunks_mut::<LANES>().0 {

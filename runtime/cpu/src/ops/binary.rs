@@ -1,4 +1,4 @@
-//! Arithmetic of two tensors, the second repeated over the first.
+//! Arithmetic on two tensors; the second is repeated to the size of the first.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Binary, BinaryKind};
@@ -9,7 +9,7 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::simd::vectorised;
 
-/// `a ← f(a, b)` of every pair of numbers.
+/// Computes `a ← f(a, b)` for every pair of numbers.
 type Apply = fn(&mut [f32], &[f32]);
 
 macro_rules! pairs {
@@ -32,7 +32,7 @@ pairs! {
     div = |a, b| a / b;
 }
 
-/// The result may be the memory of an operand of its sizes.
+/// Applies a function to pairs of numbers. The result may share the memory of an operand of its sizes.
 #[derive(Debug)]
 struct Pairs {
     apply: Apply,
@@ -52,18 +52,18 @@ pub(super) fn binary(op: &Binary, request: &Request<'_>) -> Selected {
 impl Launch for Pairs {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([a, b], [y]) = call.views()?;
-        ensure(a.ne == y.ne, "sizes of a and the result")?;
+        ensure(a.ne == y.ne, "mismatched sizes of a and the result")?;
         if y.is_empty() {
             return Ok(());
         }
         let fits = |i: usize| b.ne[i] > 0 && a.ne[i].is_multiple_of(b.ne[i]);
-        ensure((0..4).all(fits), "sizes of b dividing the sizes of a")?;
+        ensure((0..4).all(fits), "sizes of b do not divide sizes of a")?;
         let flat = (a.ne == b.ne).then(|| Some((a.flat()?, b.flat()?, y.flat()?)));
         let (a, b, y) = flat.flatten().unwrap_or((a, b, y));
         let same = a.ne == b.ne;
         let mut other = [0.0; CHUNK];
-        // SAFETY: caller's contract; every index of the result is one of `a`, and modulo its sizes of
-        // `b`.
+        // SAFETY: caller's contract; every index of the result is an index of `a`, and modulo the sizes of `b` an
+        // index of `b`.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let other = &mut other[..chunk.len()];

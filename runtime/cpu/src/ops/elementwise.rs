@@ -12,7 +12,7 @@ use crate::simd::vectorised;
 
 type Apply = Box<dyn Fn(&mut [f32]) + Send + Sync>;
 
-/// The result may be the operand's memory.
+/// Applies a function to each element. The result may share the operand's memory.
 struct Map {
     apply: Apply,
 }
@@ -33,7 +33,7 @@ fn map(request: &Request<'_>, apply: impl Fn(&mut [f32]) + Send + Sync + 'static
 impl Launch for Map {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let (x, y) = match (x.flat(), y.flat()) {
             (Some(x), Some(y)) => (x, y),
             _ => (x, y),
@@ -106,7 +106,7 @@ fn hard_sigmoid(x: f32) -> f32 {
     within((x + 3.0) / 6.0, 0.0, 1.0)
 }
 
-/// `min(max(x, min), max)`; keeps NaN.
+/// Computes `min(max(x, min), max)`. Keeps NaN.
 #[inline(always)]
 pub(super) fn within(x: f32, min: f32, max: f32) -> f32 {
     let x = if x < min { min } else { x };
@@ -157,7 +157,7 @@ pub(super) fn clamp(op: &Clamp, request: &Request<'_>) -> Selected {
     map(request, move |x| clamped(x, min, max))
 }
 
-/// Copies the elements; writing the result converts and rounds them.
+/// Copies the elements; the write converts and rounds.
 pub(super) fn cast(request: &Request<'_>) -> Selected {
     map(request, |_| {})
 }
@@ -177,7 +177,7 @@ pub(super) fn xielu(op: &Xielu, request: &Request<'_>) -> Selected {
     map(request, move |x| xi(x, alpha_n, alpha_p, beta, eps))
 }
 
-/// Does not read the operand, which may be poison.
+/// Fills the result. Does not read the operand, which may be poison.
 #[derive(Debug)]
 struct Constant {
     value: f32,
@@ -191,7 +191,7 @@ pub(super) fn fill(op: &Fill, request: &Request<'_>) -> Selected {
 impl Launch for Constant {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         // SAFETY: caller's contract.
         unsafe {
             each_chunk(call.worker, &y, |_, chunk| {

@@ -10,8 +10,8 @@ use crate::elements::{CHUNK, int};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`; experts outside the window add 0. The result may be the memory of
-/// `x`.
+/// Computes `out[:, u, t] = x[:, u, t] + bias[:, ids[u, t]]`. Experts outside the window add 0. The result may share
+/// the memory of `x`.
 #[derive(Debug)]
 struct Biased {
     window: Option<Interval>,
@@ -29,7 +29,10 @@ impl Launch for Biased {
         let [m, used, tokens, more] = x.ne;
         let fits = bias.ne[0] == m && ids.ne == [used, tokens, 1, 1] && more == 1;
         let line = bias.ne[2..] == [1, 1];
-        ensure(fits && line && y.ne == x.ne, "sizes of x, bias and ids")?;
+        ensure(
+            fits && line && y.ne == x.ne,
+            "mismatched sizes of x, bias and ids",
+        )?;
         let mut other = [0.0; CHUNK];
         // SAFETY: caller's contract; the views fit; experts are checked.
         unsafe {

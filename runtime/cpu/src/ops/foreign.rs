@@ -10,7 +10,6 @@ use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// A ggml op that the reference executor implements, by ggml's name.
 #[derive(Debug)]
 struct Foreign {
     op: Op,
@@ -36,8 +35,6 @@ pub(super) fn foreign(op: &Opaque, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Reads a view.
-///
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn tensor(x: &View) -> Result<Tensor, ExecError> {
@@ -66,7 +63,7 @@ impl Launch for Foreign {
             return Ok(());
         }
         let [y] = call.results else {
-            return ensure(false, "number of results");
+            return ensure(false, "wrong number of results");
         };
         let whole = |t: &View| t.ne[0].is_multiple_of(t.dtype.block_len() as usize);
         let blocks = call.operands.iter().all(whole) && whole(y);
@@ -85,19 +82,17 @@ impl Launch for Foreign {
         };
         let results = eval(&self.op, &operands, &[shape], &context).map_err(|e| failed(&e))?;
         let [result] = results.as_slice() else {
-            return ensure(false, "number of results");
+            return ensure(false, "wrong number of results");
         };
-        // SAFETY: caller's contract; no other worker writes.
+        // SAFETY: caller's contract; other workers do not write.
         unsafe { write(result, y) }
     }
 }
 
-/// Writes a tensor to a view of the same sizes.
-///
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {
-    ensure(from.dims() == y.ne, "sizes of the result")?;
+    ensure(from.dims() == y.ne, "wrong sizes of the result")?;
     let n = y.ne[0].max(1);
     match from.data() {
         Data::Int(values) => {
@@ -110,7 +105,7 @@ unsafe fn write(from: &Tensor, y: &View) -> Result<(), KernelError> {
             }
         }
         values => {
-            ensure(!y.dtype.is_integer(), "elements of the result")?;
+            ensure(!y.dtype.is_integer(), "the result's elements are integers")?;
             let values: Vec<f32> = match values {
                 Data::F64(v) => v.iter().map(|&x| x as f32).collect(),
                 Data::F32(v) => v.clone(),

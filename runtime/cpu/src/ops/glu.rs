@@ -12,7 +12,7 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::math;
 use crate::simd::vectorised;
 
-/// `gate ← f(gate) · up`, with the op's slope and bound.
+/// Computes `gate ← f(gate) · up`, with the op's slope and limit.
 type Apply = fn(&mut [f32], &[f32], f32, f32);
 
 macro_rules! gates {
@@ -38,7 +38,7 @@ gates! {
     quick_exact = |g, u, _alpha, _limit| math::gelu_quick(g, Gelu::Exact) * u;
     reglu = |g, u, _alpha, _limit| if g > 0.0 { g * u } else { 0.0 * u };
     swiglu_clamp = |g, u, _alpha, limit| {
-        // A NaN gate becomes the limit, as in the definition.
+        // A NaN gate becomes the limit, as the op defines.
         let g = if g < limit { g } else { limit };
         math::silu(g) * within(u, -limit, limit)
     };
@@ -48,7 +48,7 @@ gates! {
     };
 }
 
-/// The result may be the memory of a whole operand, but not of half an operand.
+/// A gated activation. The result may share the memory of a whole operand, but not of half an operand.
 #[derive(Debug)]
 struct Gated {
     apply: Apply,
@@ -90,9 +90,12 @@ impl Launch for Gated {
                 ensure(blocks, "halves of a row are not whole blocks")?;
                 (both.sliced(0, 0, half), both.sliced(0, half, half), y)
             }
-            _ => return ensure(false, "number of operands or results"),
+            _ => return ensure(false, "wrong number of operands or results"),
         };
-        ensure(gate.ne == y.ne && up.ne == y.ne, "sizes of gate and up")?;
+        ensure(
+            gate.ne == y.ne && up.ne == y.ne,
+            "mismatched sizes of gate and up",
+        )?;
         let flat = || Some((gate.flat()?, up.flat()?, y.flat()?));
         let (gate, up, y) = flat().unwrap_or((gate, up, y));
         let mut other = [0.0; CHUNK];

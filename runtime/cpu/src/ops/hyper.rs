@@ -16,7 +16,7 @@ struct Mixing {
 pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 3], &[Elements::Real])?;
     if request.operands.iter().any(|t| t.is_quantised()) {
-        return Err("operands must not be quantised");
+        return Err("an operand is quantised");
     }
     Ok(Box::new(Mixing {
         eps: f64::from(op.eps),
@@ -24,7 +24,6 @@ pub(super) fn hc_comb(op: &HcComb, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Divides every group of the matrix by its sum plus `eps`.
 fn normalise(matrix: &mut [f32], hc: usize, eps: f64, at: impl Fn(usize, usize) -> usize) {
     for group in 0..hc {
         let sum: f64 = (0..hc).map(|i| f64::from(matrix[at(group, i)])).sum();
@@ -36,7 +35,7 @@ fn normalise(matrix: &mut [f32], hc: usize, eps: f64, at: impl Fn(usize, usize) 
 }
 
 impl Mixing {
-    /// Turns logits, rows over destinations, into the mixing matrix.
+    /// Turns logits into the mixing matrix. Rows are the destinations.
     fn settle(&self, matrix: &mut [f32], hc: usize) {
         for row in matrix.chunks_exact_mut(hc) {
             let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -67,9 +66,12 @@ impl Launch for Mixing {
         let [n, tokens, ..] = mixes.ne;
         let hc = (n + 1).isqrt() - 1;
         let square = hc > 0 && (2 + hc) * hc == n && y.ne == [hc, hc, tokens, 1];
-        ensure(square && !y.dtype.is_quantised(), "sizes of the mixes")?;
+        ensure(
+            square && !y.dtype.is_quantised(),
+            "wrong sizes of the mixes",
+        )?;
         let lines = mixes.ne[2..] == [1, 1] && scale.ne[0] >= 3 && base.ne[0] == n;
-        ensure(lines, "sizes of the scale and the base")?;
+        ensure(lines, "mismatched sizes of the scale and the base")?;
         let [matrix, bases] = floats(call.scratch, [n, n])?;
         // SAFETY: caller's contract; the views fit; the token's matrix is this worker's.
         unsafe {

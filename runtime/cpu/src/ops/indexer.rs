@@ -8,14 +8,14 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for,
 use crate::math::LANES;
 use crate::view::View;
 
-/// `score[c, t] = Σ_h w[h, t] · max(0, q[:, h, t] · k[:, c])` per stream.
+/// Computes `score[c, t] = Σ_h w[h, t] · max(0, q[:, h, t] · k[:, c])` per stream.
 #[derive(Debug)]
 struct Indexer;
 
 pub(super) fn lightning_indexer(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 3], &[Elements::Real])?;
     if request.operands[2].is_quantised() || request.results[0].is_quantised() {
-        return Err("weights and scores must not be quantised");
+        return Err("the weights or scores are quantised");
     }
     Ok(Box::new(Indexer))
 }
@@ -25,7 +25,7 @@ fn lengths(d: usize, heads: usize) -> [usize; 3] {
     [heads * d, TILE * d, heads * TILE]
 }
 
-/// Decodes rows, zero-padded to `width` elements each.
+/// Decodes rows, padded with zeros to `width` elements each.
 ///
 /// # Safety
 /// The rows exist.
@@ -57,7 +57,7 @@ impl Launch for Indexer {
         let fits = k.ne == [d, 1, cells, streams] && w.ne == [heads, tokens, 1, streams];
         ensure(
             fits && y.ne == [cells, tokens, 1, streams],
-            "sizes of the scores",
+            "wrong sizes of the scores",
         )?;
         let whole = d.is_multiple_of(q.dtype.block_len().max(k.dtype.block_len()) as usize);
         ensure(whole, "rows are not whole blocks")?;

@@ -1,6 +1,6 @@
-//! Matrix products on views of any type: the fallback without a packed kernel.
+//! Matrix products on views of any type, used if there is no packed kernel.
 //!
-//! Decodes a few rows at a time and multiplies them with every column of a block; each element is one [`dot`].
+//! Decodes a few rows at a time and multiplies them with every column of a block. Each element is one [`dot`].
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;
@@ -14,7 +14,6 @@ use crate::math::dot;
 use crate::view::View;
 
 const ROWS: usize = 16;
-/// Columns per block.
 const COLUMNS: usize = 64;
 
 fn scratch_for(operands: &[Sizes]) -> usize {
@@ -22,10 +21,10 @@ fn scratch_for(operands: &[Sizes]) -> usize {
     bytes_for(&[ROWS * k, k])
 }
 
-/// Decodes rows `[first, first + n)` of a matrix.
+/// Decodes rows `[first, first + n)`.
 ///
 /// # Safety
-/// The rows exist and are readable; `out` is as long.
+/// The rows exist and are readable; `out` has their length.
 unsafe fn decode_rows(w: &View, [first, n]: [usize; 2], [i2, i3]: [usize; 2], out: &mut [f32]) {
     let k = w.ne[0];
     if k == 0 {
@@ -47,14 +46,14 @@ fn products(rows: &[f32], n: usize, x: &[f32]) -> [f32; ROWS] {
     out
 }
 
-/// `out[i, j] = Σ a[k, i] · b[k, j]` per batch.
+/// Computes `out[i, j] = Σ a[k, i] · b[k, j]` per batch.
 #[derive(Debug)]
 struct Product;
 
 pub(super) fn mul_mat(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real; 2], &[Elements::Real])?;
     if request.results[0].is_quantised() {
-        return Err("the result of a product must not be quantised");
+        return Err("the result of a product is quantised");
     }
     Ok(Box::new(Product))
 }
@@ -68,12 +67,15 @@ impl Launch for Product {
         let ([a, b], [y]) = call.views()?;
         let [k, m, p, q] = a.ne;
         let [k_b, n, p_b, q_b] = b.ne;
-        ensure(k == k_b && y.ne == [m, n, p_b, q_b], "sizes of the product")?;
+        ensure(
+            k == k_b && y.ne == [m, n, p_b, q_b],
+            "wrong sizes of the product",
+        )?;
         if y.is_empty() {
             return Ok(());
         }
         let fits = p > 0 && q > 0 && p_b.is_multiple_of(p) && q_b.is_multiple_of(q);
-        ensure(fits, "batches of a dividing the batches of b")?;
+        ensure(fits, "batches of a do not divide batches of b")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let (down, across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
         for unit in call.worker.share(down * across * p_b * q_b) {
@@ -95,7 +97,7 @@ impl Launch for Product {
     }
 }
 
-/// `out[i, u, t] = Σ w[k, i, ids[u, t]] · x[k, u mod rows, t]`; zero for experts outside the window.
+/// Computes `out[i, u, t] = Σ w[k, i, ids[u, t]] · x[k, u mod rows, t]`. Experts outside the window give zero.
 #[derive(Debug)]
 struct ExpertProduct {
     window: Option<Interval>,
@@ -105,7 +107,7 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selected {
     let operands = [Elements::Real, Elements::Real, Elements::Int];
     request.expect(&operands, &[Elements::Real])?;
     if request.results[0].is_quantised() {
-        return Err("the result of a product must not be quantised");
+        return Err("the result of a product is quantised");
     }
     Ok(Box::new(ExpertProduct { window: op.window }))
 }
@@ -121,12 +123,12 @@ impl Launch for ExpertProduct {
         let [used, tokens, ..] = ids.ne;
         let fits = x.ne[0] == k && x.ne[2] == tokens && y.ne == [m, used, tokens, 1];
         let ranks = w.ne[3] == 1 && x.ne[3] == 1 && ids.ne[2..] == [1, 1];
-        ensure(fits && ranks, "sizes of the experts' product")?;
+        ensure(fits && ranks, "wrong sizes of the experts' product")?;
         if y.is_empty() {
             return Ok(());
         }
         let repeats = x.ne[1] > 0 && used.is_multiple_of(x.ne[1]);
-        ensure(repeats, "rows per token of x dividing the rows of ids")?;
+        ensure(repeats, "rows per token of x do not divide rows of ids")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let down = m.div_ceil(ROWS);
         for unit in call.worker.share(down * used * tokens) {

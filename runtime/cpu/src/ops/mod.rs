@@ -34,7 +34,7 @@ use crate::launch::{Request, Selected};
 
 pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
     match op {
-        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf needs a buffer, not a kernel"),
+        Op::Weight(_) | Op::Input(_) | Op::State(_) => Err("a leaf is a buffer and has no kernel"),
         Op::Opaque(op) => foreign::foreign(op, request),
         Op::Hadamard(op) => position::hadamard(op, request),
         Op::Arange(op) => position::arange(op, request),
@@ -81,12 +81,12 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Diag(_) => position::diag(request),
         Op::Pool2d(op) => pool::pool_2d(op, request),
         Op::AllReduce(_) | Op::AllGather(_) | Op::ReduceScatter(_) | Op::AllToAll(_) => {
-            Err("a collective needs all its devices")
+            Err("a collective cannot run on one device")
         }
     }
 }
 
-/// Returns the attribute of an op that sizes its kernel. All other sizes are sizes of views.
+/// Returns the op's attribute that sizes its kernel. Other sizes come from views.
 pub fn size_of(op: &Op) -> Option<&Dim> {
     match op {
         Op::Slice(op) => Some(&op.start),

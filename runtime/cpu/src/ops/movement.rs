@@ -1,4 +1,4 @@
-//! Ops that move elements without arithmetic, and casts.
+//! Casts, and ops that move elements without arithmetic.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Concat, Pad};
@@ -18,11 +18,11 @@ const fn blocks(x: &View) -> usize {
 /// Copies `n` blocks that are `nb[0]` apart. The views give the block size.
 ///
 /// # Safety
-/// The blocks exist at both ends; no other thread uses the blocks of `to`.
+/// The source and destination blocks exist; no other thread uses the destination.
 unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize) {
     let bytes = y.dtype.block_bytes() as usize;
     if x.has_dense_rows() && y.has_dense_rows() {
-        // SAFETY: caller's contract; the blocks are contiguous. They may overlap.
+        // SAFETY: caller's contract; the blocks are contiguous and may overlap.
         return unsafe { std::ptr::copy(from, to, n * bytes) };
     }
     for i in 0..n {
@@ -35,9 +35,9 @@ unsafe fn copy_blocks(x: &View, from: *const u8, y: &View, to: *mut u8, n: usize
 /// Copies the worker's share of `x` to `y`, which has the same sizes. Converts elements if the types differ.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on these views. If the types differ, they can be read and written.
+/// Same as [`crate::Kernel::run`]. If the types differ, both can be converted.
 pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(), KernelError> {
-    ensure(x.ne == y.ne, "sizes of the copy")?;
+    ensure(x.ne == y.ne, "mismatched sizes of source and copy")?;
     let (x, y) = match (x.flat(), y.flat()) {
         (Some(x), Some(y)) => (x, y),
         _ => (*x, *y),
@@ -70,7 +70,7 @@ fn converts(from: DType, to: DType) -> bool {
     from == to || is_readable(from) && is_writable(to)
 }
 
-/// A reshape, contiguous copy or cast: the operand's elements in order, in the result's sizes and type.
+/// A reshape, contiguous copy or cast. The order of elements stays.
 #[derive(Debug)]
 struct Flatten;
 
@@ -78,14 +78,14 @@ pub(super) fn flatten(request: &Request<'_>) -> Selected {
     match (request.operands, request.results) {
         (&[from], &[to]) if converts(from, to) => Ok(Box::new(Flatten)),
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("expected one operand and one result"),
+        _ => Err("wrong number of operands or results"),
     }
 }
 
 impl Launch for Flatten {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.len() == y.len(), "elements before and after")?;
+        ensure(x.len() == y.len(), "the number of elements changes")?;
         if x.ne == y.ne {
             // SAFETY: caller's contract.
             return unsafe { copy(call.worker, &x, &y) };
@@ -96,7 +96,10 @@ impl Launch for Flatten {
         }
         let block = x.dtype.block_len() as usize;
         let whole = x.ne[0].is_multiple_of(block) && y.ne[0].is_multiple_of(block);
-        ensure(x.dtype == y.dtype && whole, "rows of a reshape with gaps")?;
+        ensure(
+            x.dtype == y.dtype && whole,
+            "rows of a reshape are not whole blocks",
+        )?;
         let (n, m) = (blocks(&x), blocks(&y));
         for i in call.worker.share(y.rows()) {
             let to = y.row(y.indices(i));
@@ -111,7 +114,6 @@ impl Launch for Flatten {
     }
 }
 
-/// A copy of the operand with its axes in the result's order.
 #[derive(Debug)]
 struct Transposed {
     order: [usize; RANK],
@@ -132,7 +134,7 @@ pub(super) fn permute(axes: [u64; RANK], request: &Request<'_>) -> Selected {
             Err("axis 0 of a quantised tensor cannot move")
         }
         (&[_], &[_]) => Ok(Box::new(Transposed { order })),
-        _ => Err("expected one operand and one result"),
+        _ => Err("wrong number of operands or results"),
     }
 }
 
@@ -166,7 +168,7 @@ pub(super) fn slice(axis: u64, start: Option<u64>, request: &Request<'_>) -> Sel
             }
         }
         (&[_], &[_]) => Err("the types do not convert"),
-        _ => Err("expected one operand and one result"),
+        _ => Err("wrong number of operands or results"),
     }
 }
 
@@ -181,7 +183,7 @@ impl Launch for Part {
         let len = y.ne[self.axis];
         let end = self.start.checked_add(len);
         let within = end.is_some_and(|end| end <= x.ne[self.axis]);
-        ensure(within, "end of the slice beyond the axis")?;
+        ensure(within, "the slice ends beyond the axis")?;
         // SAFETY: caller's contract; the slice is within the operand.
         unsafe { copy(call.worker, &x.sliced(self.axis, self.start, len), &y) }
     }
@@ -197,10 +199,10 @@ struct Joined {
 
 fn one_type(request: &Request<'_>) -> Result<DType, &'static str> {
     let &[result] = request.results else {
-        return Err("expected one result");
+        return Err("wrong number of results");
     };
     if request.operands.is_empty() {
-        return Err("expected at least one operand");
+        return Err("no operands");
     }
     let same = request.operands.iter().all(|&t| t == result);
     if same {
@@ -233,10 +235,10 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Zeroes the worker's share of `y`: in every format, a block of zero bytes is zero.
+/// Zeroes the worker's share of `y`. In every format, a block of zero bytes is zero.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on the view.
+/// Same as [`crate::Kernel::run`].
 unsafe fn zero(worker: &Worker<'_>, y: &View) {
     let bytes = y.dtype.block_bytes() as usize;
     for i in worker.share(y.rows()) {
@@ -251,12 +253,12 @@ unsafe fn zero(worker: &Worker<'_>, y: &View) {
 impl Launch for Joined {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let &[y] = call.results else {
-            return ensure(false, "number of results");
+            return ensure(false, "wrong number of results");
         };
         let sizes = call.operands.iter().map(|x| x.ne[self.axis]);
         let all = sizes.chain([self.before, self.after]);
         let total = all.fold(0, usize::saturating_add);
-        ensure(total == y.ne[self.axis], "sizes along the axis")?;
+        ensure(total == y.ne[self.axis], "wrong total size along the axis")?;
         let block = y.dtype.block_len() as usize;
         let mut at = self.before;
         for x in call.operands {
@@ -281,7 +283,7 @@ struct Tiled;
 pub(super) fn repeat(request: &Request<'_>) -> Selected {
     match (one_type(request)?, request.operands) {
         (_, [_]) => Ok(Box::new(Tiled)),
-        _ => Err("expected one operand"),
+        _ => Err("wrong number of operands"),
     }
 }
 
@@ -294,7 +296,7 @@ impl Launch for Tiled {
         let fits = |i: usize| x.ne[i] > 0 && y.ne[i].is_multiple_of(x.ne[i]);
         ensure(
             (0..RANK).all(fits),
-            "sizes of x dividing the sizes of the result",
+            "sizes of x do not divide sizes of the result",
         )?;
         let whole = x.ne[0].is_multiple_of(x.dtype.block_len() as usize);
         ensure(whole, "rows are not whole blocks")?;

@@ -13,7 +13,7 @@ struct Hashed(NgramRows);
 pub(super) fn ngram_rows(op: &NgramRows, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Int])?;
     if request.operands[0].is_quantised() {
-        return Err("the operand must not be quantised");
+        return Err("the operand is quantised");
     }
     Ok(Box::new(Hashed(op.clone())))
 }
@@ -25,10 +25,10 @@ impl Launch for Hashed {
         let before = op.factors.len().saturating_sub(1);
         let [tables, tokens, seqs, _] = y.ne;
         let fits = x.ne == [tokens + before, seqs, 1, 1] && tables == op.tables.len();
-        ensure(fits && y.ne[3] == 1, "sizes of tokens and rows")?;
+        ensure(fits && y.ne[3] == 1, "mismatched sizes of tokens and rows")?;
         for i in call.worker.share(tokens * seqs) {
             let (token, seq) = (i % tokens, i / tokens);
-            // SAFETY: the tokens exist, and the rows of this one are this worker's.
+            // SAFETY: the tokens exist, and this token's rows are this worker's.
             unsafe {
                 let id = |back: usize| f64::from(real(&x, [token + before - back, seq, 0, 0]));
                 for (table, row) in op.rows((0..=before).map(id)).enumerate() {

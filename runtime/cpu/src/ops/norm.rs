@@ -13,14 +13,14 @@ use crate::simd::vectorised;
 use crate::team::Worker;
 use crate::view::View;
 
-/// The function `x ↦ (x − shift) · factor` of a row.
+/// The function `x ↦ (x − shift) · factor`.
 #[derive(Clone, Copy, Debug)]
 struct Affine {
     shift: f32,
     factor: f32,
 }
 
-/// Computes shift and factor from the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes shift and factor from a row's mean, second central moment and, for L2, sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {
@@ -44,8 +44,8 @@ vectorised! {
 
 /// Returns a worker's rows, and its part of each row.
 ///
-/// If there are few rows, all workers compute the sums of all rows, and each writes its part. The operands must not be
-/// overwritten meanwhile.
+/// If there are few rows, every worker computes the sums of all rows, and writes its part. Meanwhile, operands must
+/// not be overwritten.
 fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
@@ -56,10 +56,10 @@ fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usi
     (worker.share(rows), 0..n)
 }
 
-/// Writes the worker's share of `x`, normalised, to `y`. `of` returns the shift and the factor of a row.
+/// Writes the worker's share of the normalised `x` to `y`. `of` returns a row's shift and factor.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on these views.
+/// Same as [`crate::Kernel::run`].
 unsafe fn per_row(
     worker: &Worker<'_>,
     x: &View,
@@ -67,7 +67,7 @@ unsafe fn per_row(
     scratch: &mut [u8],
     mut of: impl FnMut([usize; 3], &[f32]) -> Affine,
 ) -> Result<(), KernelError> {
-    ensure(x.ne == y.ne, "sizes of x and the result")?;
+    ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
     let n = x.ne[0];
     let whole = n.is_multiple_of(y.dtype.block_len() as usize);
     ensure(whole, "rows of the result are not whole blocks")?;
@@ -150,7 +150,7 @@ impl Launch for Stats {
         let ([x], [y]) = call.views()?;
         let width = self.kind.stats() as usize;
         let fits = y.ne[0] == width && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();
-        ensure(fits, "sizes of x and the statistic")?;
+        ensure(fits, "mismatched sizes of x and the statistic")?;
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
@@ -165,7 +165,7 @@ impl Launch for Stats {
     }
 }
 
-/// Normalises rows by their summed statistics. The result may be the operand's memory.
+/// Normalises rows by their summed statistics. The result may share the operand's memory.
 #[derive(Debug)]
 struct Applied {
     kind: NormKind,
@@ -193,7 +193,7 @@ impl Launch for Applied {
         let fits = stats.ne[0] == width && stats.ne[1..] == x.ne[1..];
         ensure(
             fits && !stats.dtype.is_quantised(),
-            "sizes of x and the statistic",
+            "mismatched sizes of x and the statistic",
         )?;
         let of = |[i1, i2, i3]: [usize; 3], _: &[f32]| {
             // SAFETY: the statistic has a row for every row of `x`.

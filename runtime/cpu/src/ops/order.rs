@@ -9,7 +9,7 @@ use crate::elements::{row, write_index, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 
-/// The indices of each row's first elements in sorted order; ties are ordered by index, and NaN comes last.
+/// The indices of each row's first elements in sorted order. Ties are in index order, NaN comes last.
 #[derive(Debug)]
 struct Sorted {
     order: SortOrder,
@@ -32,7 +32,7 @@ pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selected {
     }))
 }
 
-/// Moves the indices of the first `k` elements of `row` to the front, in order.
+/// Moves the indices of the first `k` elements to the front, in order.
 fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
     for (i, slot) in (0..).zip(indices.iter_mut()) {
         *slot = i;
@@ -42,7 +42,7 @@ fn sort(row: &[f32], order: SortOrder, k: usize, indices: &mut [u32]) {
         (x, SortOrder::Ascending) => x,
         (x, SortOrder::Descending) => -x,
     };
-    // A total order: keys are never NaN, and indices differ.
+    // The order is total: keys are never NaN, and indices differ.
     let compare = |a: &u32, b: &u32| {
         let by_key = key(*a).partial_cmp(&key(*b)).unwrap_or(Ordering::Equal);
         by_key.then(a.cmp(b))
@@ -67,7 +67,10 @@ impl Launch for Sorted {
         let n = x.ne[0];
         let k = self.first.unwrap_or(n);
         let fits = y.ne[0] == k && k <= n && y.ne[1..] == x.ne[1..];
-        ensure(fits && u32::try_from(n).is_ok(), "sizes of x and the order")?;
+        ensure(
+            fits && u32::try_from(n).is_ok(),
+            "mismatched sizes of x and the order",
+        )?;
         let [buffer, indices] = floats(call.scratch, [n, n])?;
         // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
@@ -108,7 +111,7 @@ impl Launch for TopMasked {
         let n = x.ne[0];
         ensure(
             y.ne == x.ne && u32::try_from(n).is_ok(),
-            "sizes of x and its mask",
+            "mismatched sizes of x and its mask",
         )?;
         let k = self.k.min(n);
         let [buffer, indices, mask] = floats(call.scratch, [n, n, n])?;

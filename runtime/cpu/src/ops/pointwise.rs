@@ -1,4 +1,4 @@
-//! Walks over a result in chunks shared by the workers.
+//! Iterates over a result in chunks, divided among the workers.
 #![allow(unsafe_code)]
 
 use crate::elements::{CHUNK, read_row, write_row};
@@ -14,14 +14,11 @@ pub(crate) struct Piece {
     pub(crate) at: usize,
 }
 
-/// Calls `fill` with every chunk of the worker's share of `y`, and writes the chunk. A chunk is read before it is
-/// written, so operands may be the memory of `y`, element for element.
-///
-/// # Errors
-/// The error of `fill`, or an error if rows of `y` are not whole blocks.
+/// Calls `fill` for every chunk of the worker's share of `y`, and writes the chunk. Operands may share the memory of
+/// `y`, element by element, because a chunk is read before it is written.
 ///
 /// # Safety
-/// The elements of `y` exist and no other thread writes them; its type is writable.
+/// The elements of `y` exist, and no other thread writes them; the type is writable.
 pub(crate) unsafe fn each_chunk(
     worker: &Worker<'_>,
     y: &View,
@@ -51,10 +48,10 @@ pub(super) unsafe fn read_piece(x: &View, piece: Piece, out: &mut [f32]) {
     unsafe { read_row(x, x.row(piece.row), piece.at, out) };
 }
 
-/// Reads the elements of `x`, repeated along every axis, at a chunk of a larger result.
+/// Reads the elements of `x` at a chunk of a larger result; `x` repeats along every axis.
 ///
 /// # Safety
-/// The elements of `x` exist and are readable, and it has some.
+/// The elements of `x` exist and are readable, and `x` is not empty.
 pub(super) unsafe fn read_repeated(x: &View, piece: Piece, out: &mut [f32]) {
     let [n, n1, n2, n3] = x.ne;
     let [i1, i2, i3] = piece.row;
@@ -68,7 +65,7 @@ pub(super) unsafe fn read_repeated(x: &View, piece: Piece, out: &mut [f32]) {
     let (mut done, mut at) = (0, piece.at % n);
     while done < out.len() {
         let len = (n - at).min(out.len() - done);
-        // SAFETY: the elements are within the row; both ends are whole blocks as the row is.
+        // SAFETY: the elements are within the row, and both ends are whole blocks, as the row is.
         unsafe { read_row(x, row, at, &mut out[done..done + len]) };
         (done, at) = (done + len, 0);
     }

@@ -14,13 +14,12 @@ struct Windows(Pool2d);
 pub(super) fn pool_2d(op: &Pool2d, request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
     if request.operands[0].is_quantised() {
-        return Err("the operand must not be quantised");
+        return Err("the operand is quantised");
     }
     Ok(Box::new(Windows(op.clone())))
 }
 
 impl Windows {
-    /// Returns the number of windows along an axis of `n` elements.
     fn count(&self, axis: usize, n: usize) -> Option<usize> {
         let [pad, size, stride] = [self.0.pad, self.0.window, self.0.stride].map(|p| p[axis]);
         let reach = (n as u64).checked_add(pad.checked_mul(2)?)?;
@@ -28,7 +27,7 @@ impl Windows {
         usize::try_from(steps.checked_add(1)?).ok()
     }
 
-    /// Returns the indices of a window, cut to an axis of `n`. Windows start `pad` before index 0.
+    /// Returns a window's indices, clipped to an axis of `n`. Windows start `pad` before index 0.
     fn window(&self, axis: usize, at: usize, n: usize) -> std::ops::Range<usize> {
         let (pad, size) = (self.0.pad[axis] as usize, self.0.window[axis] as usize);
         let start = at.saturating_mul(self.0.stride[axis] as usize);
@@ -40,11 +39,14 @@ impl Windows {
 impl Launch for Windows {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne[2..] == y.ne[2..], "images of x and the result")?;
+        ensure(
+            x.ne[2..] == y.ne[2..],
+            "mismatched images of x and the result",
+        )?;
         let fits = |i: usize| self.count(i, x.ne[i]) == Some(y.ne[i]);
-        ensure(fits(0) && fits(1), "windows of x and the result")?;
+        ensure(fits(0) && fits(1), "mismatched windows of x and the result")?;
         let area = self.0.window.map(|n| n as f64).iter().product::<f64>();
-        // SAFETY: caller's contract; windows are cut to the operand.
+        // SAFETY: caller's contract; windows are clipped to the operand.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let [row, i2, i3] = piece.row;

@@ -1,4 +1,4 @@
-//! Ops that depend on the elements' positions, and constants.
+//! Constants, and ops that depend on element positions.
 #![allow(unsafe_code)]
 
 use tpc_ir::op::{Arange, Hadamard, Side, Tri};
@@ -8,7 +8,7 @@ use crate::elements::real;
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 
-/// The result may be the operand's memory.
+/// The upper or lower triangle of a matrix. The result may share the operand's memory.
 #[derive(Debug)]
 struct Triangle {
     keep: Side,
@@ -42,7 +42,7 @@ pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
 pub(super) fn diag(request: &Request<'_>) -> Selected {
     request.expect(&[Elements::Real], &[Elements::Real])?;
     if request.operands[0].is_quantised() {
-        return Err("the operand must not be quantised");
+        return Err("the operand is quantised");
     }
     Ok(Box::new(Diagonal))
 }
@@ -63,7 +63,7 @@ pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selected {
 impl Launch for Triangle {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let kept = |i: usize, row: usize| {
             let (i, diagonal) = (i as u128, u128::from(self.offset) + row as u128);
             match self.keep {
@@ -92,7 +92,10 @@ impl Launch for Diagonal {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         let [n, one, p, q] = x.ne;
-        ensure(one == 1 && y.ne == [n, n, p, q], "sizes of the diagonals")?;
+        ensure(
+            one == 1 && y.ne == [n, n, p, q],
+            "wrong sizes of the diagonals",
+        )?;
         // SAFETY: caller's contract; the views fit.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
@@ -110,7 +113,7 @@ impl Launch for Diagonal {
 impl Launch for Walsh {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([], [y]) = call.views()?;
-        ensure(y.ne == [self.n, self.n, 1, 1], "sizes of the matrix")?;
+        ensure(y.ne == [self.n, self.n, 1, 1], "wrong sizes of the matrix")?;
         let unit = (1.0 / (self.n as f64).sqrt()) as f32;
         // SAFETY: caller's contract.
         unsafe {

@@ -11,14 +11,14 @@ use crate::view::View;
 
 const CHANNELS: usize = 64;
 
-/// `out[c, t, s] = Σ_j x[t + j, c, s] · taps[j, c]`
+/// Computes `out[c, t, s] = Σ_j x[t + j, c, s] · taps[j, c]`.
 #[derive(Debug)]
 struct Convolution;
 
 fn plain(request: &Request<'_>) -> Result<(), &'static str> {
     let mut all = request.operands.iter().chain(request.results);
     if all.any(|t| t.is_quantised()) {
-        return Err("states and activations must not be quantised");
+        return Err("a state or activation is quantised");
     }
     Ok(())
 }
@@ -43,7 +43,7 @@ vectorised! {
     }
 }
 
-/// Decodes rows side by side: element `i` of row `c` to `out[i · CHANNELS + c]`.
+/// Decodes [`CHANNELS`] rows: element `i` of row `c` goes to `out[i · CHANNELS + c]`.
 ///
 /// # Safety
 /// The rows exist.
@@ -79,7 +79,7 @@ impl Launch for Convolution {
         let ranks = x.ne[3] == 1 && taps.ne[2..] == [1, 1];
         ensure(
             fits && ranks && n_t + reach == steps + 1,
-            "sizes of the convolution",
+            "wrong sizes of the convolution",
         )?;
         let lengths = [CHANNELS * steps, CHANNELS * reach, steps.max(reach)];
         let [seen, weights, row] = floats(call.scratch, lengths)?;
@@ -105,7 +105,7 @@ impl Launch for Convolution {
     }
 }
 
-/// Mamba's selective scan. Without ids, a state may be updated in place.
+/// Mamba's selective scan. Without ids, the state may be updated in place.
 #[derive(Debug)]
 struct Scan;
 
@@ -121,7 +121,7 @@ pub(super) fn ssm_scan(request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Computes `state ← state · decay + b · input`; returns `Σ state · c`, in lanes.
+    /// Computes `state ← state · decay + b · input`. Returns `Σ state · c` per lane.
     fn scan_step(state: &mut [f32], decay: &[f32], b: &[f32], input: f32, c: &[f32]) -> f32 {
         let mut sums = [0.0_f32; LANES];
         let n = state.len();
@@ -160,25 +160,25 @@ fn scan_lengths(operands: &[Sizes]) -> [usize; 6] {
 impl Scan {
     fn check(operands: &[View], results: &[View]) -> Result<(), KernelError> {
         let ([state, x, dt, a, b, c, ids @ ..], [y, next]) = (operands, results) else {
-            return ensure(false, "number of operands or results");
+            return ensure(false, "wrong number of operands or results");
         };
         let [d_state, head_dim, heads, cells] = state.ne;
         let [_, _, n_t, n_s] = x.ne;
         let groups = b.ne[1];
         let fits = x.ne[..2] == [head_dim, heads] && dt.ne == [heads, n_t, n_s, 1];
-        ensure(fits, "sizes of the state, x and dt")?;
+        ensure(fits, "mismatched sizes of the state, x and dt")?;
         let a_fits = (a.ne[0] == 1 || a.ne[0] == d_state) && a.ne[1..] == [heads, 1, 1];
-        ensure(a_fits, "sizes of A")?;
+        ensure(a_fits, "wrong sizes of A")?;
         let b_fits = b.ne == [d_state, groups, n_t, n_s] && c.ne == b.ne;
         let grouped = heads == 0 || groups > 0 && heads.is_multiple_of(groups);
-        ensure(b_fits && grouped, "sizes of B and C")?;
+        ensure(b_fits && grouped, "mismatched sizes of B and C")?;
         let from = match ids {
             [ids] => ids.ne == [n_s, 1, 1, 1],
             _ => cells == n_s,
         };
-        ensure(from, "cells of the sequences")?;
+        ensure(from, "wrong number of sequence cells")?;
         let out = y.ne == x.ne && next.ne == [d_state, head_dim, heads, n_s];
-        ensure(out, "sizes of the results")
+        ensure(out, "wrong sizes of the results")
     }
 }
 
@@ -190,7 +190,7 @@ impl Launch for Scan {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         Scan::check(call.operands, call.results)?;
         let ([from, x, dt, a, b, c, ids @ ..], [y, next]) = (call.operands, call.results) else {
-            return ensure(false, "number of operands or results");
+            return ensure(false, "wrong number of operands or results");
         };
         let sizes: [Sizes; 4] = [from.ne, x.ne, dt.ne, a.ne];
         let [state, inputs, decay, gains, reads, rates] =
@@ -248,7 +248,7 @@ pub(super) fn gated_delta_net(request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Computes `x ← x · decay`; returns `Σ x · y` with the new `x`, in lanes.
+    /// Computes `x ← x · decay`. Returns `Σ x · y` of the new `x`, per lane.
     fn decayed_dot(x: &mut [f32], decay: &[f32], y: &[f32]) -> f32 {
         let n = x.len();
         let (decay, y) = (&decay[..n], &y[..n]);
@@ -270,7 +270,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Computes `x ← x + k · step`; returns `Σ x · q` with the new `x`, in lanes.
+    /// Computes `x ← x + k · step`. Returns `Σ x · q` of the new `x`, per lane.
     fn stepped_dot(x: &mut [f32], k: &[f32], step: f32, q: &[f32]) -> f32 {
         let n = x.len();
         let (k, q) = (&k[..n], &q[..n]);
@@ -305,16 +305,16 @@ impl DeltaRule {
         let [dk, key_heads, ..] = k.ne;
         let keys = k.ne[2..] == [n_t, n_s] && q.ne == k.ne;
         let grouped = heads == 0 || key_heads > 0 && heads.is_multiple_of(key_heads);
-        ensure(keys && grouped, "sizes of q, k and v")?;
+        ensure(keys && grouped, "mismatched sizes of q, k and v")?;
         let gates = (g.ne[0] == 1 || g.ne[0] == dk) && g.ne[1..] == [heads, n_t, n_s];
         ensure(
             gates && beta.ne == [1, heads, n_t, n_s],
-            "sizes of g and beta",
+            "mismatched sizes of g and beta",
         )?;
         let states = state.ne == [dk, dv, heads, n_s] && results[1].ne == state.ne;
         ensure(
             states && results[0].ne == v.ne,
-            "sizes of the state and the result",
+            "mismatched sizes of the state and the result",
         )
     }
 }

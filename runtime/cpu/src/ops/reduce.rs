@@ -54,7 +54,7 @@ impl Launch for RowSums {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
         let fits = y.ne[0] == 1 && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();
-        ensure(fits, "sizes of x and the sums")?;
+        ensure(fits, "mismatched sizes of x and the sums")?;
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
@@ -73,9 +73,9 @@ impl Launch for AxisSums {
         let ([x], [y]) = call.views()?;
         let mut expected = x.ne;
         expected[self.axis] = 1;
-        ensure(y.ne == expected, "sizes of x and the sums")?;
+        ensure(y.ne == expected, "mismatched sizes of x and the sums")?;
         let (mut other, mut totals) = ([0.0; CHUNK], [0.0_f64; CHUNK]);
-        // SAFETY: caller's contract; the rows added exist.
+        // SAFETY: caller's contract; the summed rows exist.
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 let (other, totals) = (&mut other[..chunk.len()], &mut totals[..chunk.len()]);
@@ -100,7 +100,7 @@ impl Launch for AxisSums {
 impl Launch for Cumulative {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([x], [y]) = call.views()?;
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let whole = y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let mut buffer = [0.0; CHUNK];
@@ -109,8 +109,7 @@ impl Launch for Cumulative {
             let mut total = 0.0_f64;
             for from in (0..x.ne[0]).step_by(CHUNK) {
                 let chunk = &mut buffer[..CHUNK.min(x.ne[0] - from)];
-                // SAFETY: the rows exist; the result row is this worker's; a chunk is read before it is
-                // written.
+                // SAFETY: the rows exist; the result row is this worker's; a chunk is read before it is written.
                 unsafe {
                     read_row(&x, x.row(at), from, chunk);
                     for v in &mut *chunk {

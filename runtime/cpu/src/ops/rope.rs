@@ -20,30 +20,29 @@ enum Pairing {
     Halves,
 }
 
-/// The result may be the operand's memory.
+/// A rotation. The result may share the operand's memory.
 #[derive(Debug)]
 struct Rotation {
     pairing: Pairing,
     positions: usize,
-    /// For each pair, the index of the token's position that determines the angle.
+    /// Index of the token position that gives the angle, per pair.
     which: Box<[u8]>,
-    /// Radians per position before factors and scales, per pair.
+    /// Angle per position in radians, before factors and scales, per pair.
     plain: Box<[f64]>,
-    /// YaRN's share of the plain frequency, per pair.
+    /// Share of the original frequency in YaRN, per pair.
     mix: Box<[f64]>,
-    /// Factor on the interpolated share of the frequency.
+    /// Factor of the interpolated frequency.
     scale: f64,
-    /// Factor on the rotated elements.
     magnitude: f64,
 }
 
-/// Returns the index of the pair that rotates `rotations` times over the training context.
+/// Returns the index of the pair that rotates `rotations` times in the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * libm::log(wave) / (2.0 * libm::log(f64::from(op.freq_base)))
 }
 
-/// Returns the index of the token's position that determines the angle of pair `pair`.
+/// Returns the index of the token position that gives pair `pair`'s angle.
 fn position_of(mode: RopeMode, pair: u64) -> Option<u8> {
     let Some([t, h, w, e]) = mode.sections() else {
         return Some(0);
@@ -109,7 +108,7 @@ pub(super) fn rope(op: &Rope, request: &Request<'_>) -> Selected {
 }
 
 vectorised! {
-    /// Computes sines and cosines of `position · frequency` times `magnitude`. All slices have the same length.
+    /// Computes sines and cosines of `position · frequency`, times `magnitude`. All slices have the same length.
     fn turns(
         frequencies: [&[f64]; 2],
         factors: &[f32],
@@ -157,10 +156,10 @@ vectorised! {
 }
 
 impl Rotation {
-    /// Computes sine and cosine of every pair of token `token`.
+    /// Computes sine and cosine of each pair of token `token`.
     ///
     /// # Safety
-    /// `positions` has the token's positions, and `factors` has a factor for every pair.
+    /// `positions` has the token's positions, and `factors` has a factor per pair.
     unsafe fn turns_of(
         &self,
         positions: &View,
@@ -171,7 +170,7 @@ impl Rotation {
     ) {
         let mut at = [0.0_f64; 4];
         for (i, at) in at.iter_mut().take(self.positions).enumerate() {
-            // SAFETY: the caller vouches for the positions.
+            // SAFETY: caller's contract.
             *at = unsafe { int(positions, [i * tokens + token, 0, 0, 0]) } as f64;
         }
         let n = self.plain.len();
@@ -180,7 +179,7 @@ impl Rotation {
             let len = block.len();
             let (mut divisors, mut position) = ([1.0; PAIRS], [0.0; PAIRS]);
             if let Some(factors) = factors {
-                // SAFETY: the caller vouches for the factors.
+                // SAFETY: caller's contract.
                 unsafe { read_row(factors, factors.ptr, from, &mut divisors[..len]) };
             }
             for (p, which) in position.iter_mut().zip(&self.which[block.clone()]) {
@@ -208,23 +207,23 @@ impl Launch for Rotation {
         let (x, positions, factors, y) = match (call.operands, call.results) {
             ([x, p], [y]) => (x, p, None, y),
             ([x, p, f], [y]) => (x, p, Some(f), y),
-            _ => return ensure(false, "number of operands or results"),
+            _ => return ensure(false, "wrong number of operands or results"),
         };
         let (d, tokens, pairs) = (x.ne[0], x.ne[2], self.plain.len());
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
-        ensure(2 * pairs <= d, "elements rotated and of a row")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
+        ensure(2 * pairs <= d, "a row has fewer elements than are rotated")?;
         let line = |v: &View| v.rows() == 1 && !v.dtype.is_quantised();
         let all = line(positions) && positions.ne[0] == self.positions * tokens;
-        ensure(all, "positions of the tokens")?;
+        ensure(all, "wrong number of token positions")?;
         let enough = |f: &View| line(f) && f.ne[0] >= pairs;
-        ensure(factors.is_none_or(enough), "factors of the frequencies")?;
+        ensure(factors.is_none_or(enough), "too few frequency factors")?;
         let whole = d.is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let [sin, cos, row] = floats(call.scratch, [pairs, pairs, d])?;
         let mut turned = None;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
-            // SAFETY: the rows exist; the result row is this worker's; it is read before it is written.
+            // SAFETY: the rows exist; the result row is this worker's, and is read before it is written.
             unsafe {
                 if turned != Some(at[1]) {
                     self.turns_of(positions, factors, [at[1], tokens], sin, cos);

@@ -1,4 +1,4 @@
-//! Reading rows by index.
+//! Reads rows by index.
 #![allow(unsafe_code)]
 
 use tpc_ir::Interval;
@@ -10,7 +10,6 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::view::View;
 
-/// Checks an index read from data.
 pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, KernelError> {
     usize::try_from(index)
         .ok()
@@ -18,8 +17,7 @@ pub(super) fn index(what: &'static str, index: i64, bound: usize) -> Result<usiz
         .ok_or(KernelError::Index { what, index, bound })
 }
 
-/// Returns an index read from data, relative to `window`; `None` outside. Without a window it must be below `bound`, as
-/// an index within the window is too.
+/// Returns an index read from data, relative to `window`, or `None` if outside. The index must be below `bound`.
 pub(crate) fn windowed(
     what: &'static str,
     value: i64,
@@ -34,7 +32,7 @@ pub(crate) fn windowed(
     local.map(|i| index(what, i as i64, bound)).transpose()
 }
 
-/// `out[:, r, i, j] = data[:, index[r, i, j], i, j]`
+/// Computes `out[:, r, i, j] = data[:, index[r, i, j], i, j]`.
 #[derive(Debug)]
 struct Gather {
     window: Option<Interval>,
@@ -57,13 +55,16 @@ impl Gather {
     fn check(&self, [data, indices, y]: [&View; 3]) -> Result<(), KernelError> {
         let [r, p, q, more] = indices.ne;
         let fits = y.ne == [data.ne[0], r, p, q] && data.ne[2..] == [p, q] && more == 1;
-        ensure(fits, "sizes of the table, the index and the result")
+        ensure(
+            fits,
+            "mismatched sizes of the table, the index and the result",
+        )
     }
 
-    /// Returns the table's row for a row of the result.
+    /// Returns the table row of a result row.
     ///
     /// # Safety
-    /// The views fit, and the row is one of the result.
+    /// The views fit, and the result has the row.
     unsafe fn source(
         &self,
         data: &View,
@@ -108,7 +109,7 @@ impl Launch for GatherInts {
                 let source = self.0.source(&data, &indices, [i1, i2, i3])?;
                 for i0 in 0..y.ne[0] {
                     let value = source.map_or(0, |row| int(&data, [i0, row, i2, i3]));
-                    // Two's complement keeps a negative number's bits.
+                    // Two's complement preserves the bits of negative numbers.
                     write_index(&y, [i0, i1, i2, i3], value as usize);
                 }
             }

@@ -2,19 +2,15 @@
 
 use tpc_ir::op::HeadWindow;
 
-/// ALiBi's slopes (Press et al. 2021), extended as in ggml to other head counts than powers of two.
+/// ALiBi's slopes (Press et al. 2021). Like ggml, they support head counts that are not powers of two.
 #[derive(Debug)]
 pub(super) struct Slopes {
     max_bias: f64,
-    /// The window's heads and the model's head count; `None` for all heads of the query.
+    /// The window's heads and the model's head count; `None` for all query heads.
     heads: Option<(Box<[u64]>, u64)>,
 }
 
 impl Slopes {
-    /// Creates the slopes of the window's heads.
-    ///
-    /// # Errors
-    /// Fails if the window has heads that the model lacks.
     pub(super) fn of(max_bias: f32, heads: Option<&HeadWindow>) -> Result<Slopes, &'static str> {
         let heads = match heads {
             None => None,

@@ -11,7 +11,7 @@ use crate::math::{exp, max, sum};
 use crate::simd::vectorised;
 use crate::view::View;
 
-/// `softmax(scale · x + slope · mask)` with a sink. The result may be the memory of `x`.
+/// Computes `softmax(scale · x + slope · mask)` with a sink. The result may share the memory of `x`.
 #[derive(Debug)]
 struct Rows {
     scale: f32,
@@ -54,7 +54,7 @@ vectorised! {
     }
 }
 
-/// Returns the mask's row for a row of `x`; batches repeat.
+/// Returns the mask's row for a row of `x`. The mask repeats over batches.
 pub(super) fn mask_row(mask: &View, [i1, i2, i3]: [usize; 3]) -> *mut u8 {
     mask.row([i1, i2 % mask.ne[2].max(1), i3 % mask.ne[3].max(1)])
 }
@@ -67,23 +67,26 @@ impl Launch for Rows {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let (x, further, y) = match (call.operands, call.results) {
             ([x, further @ ..], [y]) if further.len() < 3 => (x, further, y),
-            _ => return ensure(false, "number of operands or results"),
+            _ => return ensure(false, "wrong number of operands or results"),
         };
         let (mask, sinks) = (further.first(), further.get(1));
-        ensure(x.ne == y.ne, "sizes of x and the result")?;
+        ensure(x.ne == y.ne, "mismatched sizes of x and the result")?;
         let [n, _, heads, _] = x.ne;
         let fits = |m: &View| m.ne[..2] == x.ne[..2] && (n == 0 || !m.ne[2..].contains(&0));
-        ensure(mask.is_none_or(fits), "sizes of x and the mask")?;
+        ensure(mask.is_none_or(fits), "mismatched sizes of x and the mask")?;
         let line = |s: &View| s.ne == [heads, 1, 1, 1] && !s.dtype.is_quantised();
-        ensure(sinks.is_none_or(line), "sizes of the sinks")?;
-        ensure(self.slopes.fit(heads), "heads of x and of the window")?;
+        ensure(sinks.is_none_or(line), "wrong sizes of the sinks")?;
+        ensure(
+            self.slopes.fit(heads),
+            "mismatched heads of x and the window",
+        )?;
         let whole = n.is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let [row] = floats(call.scratch, [n])?;
         for i in call.worker.share(x.rows()) {
             let at = x.indices(i);
             let head = at[1];
-            // SAFETY: the rows exist; the result row is this worker's; it is read before it is written.
+            // SAFETY: the rows exist; the result row is this worker's, and is read before it is written.
             unsafe {
                 read_row(x, x.row(at), 0, row);
                 match mask {

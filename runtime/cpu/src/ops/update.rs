@@ -1,4 +1,4 @@
-//! In-place writes of slices, in the tensor's element type.
+//! Writes slices in place, in the tensor's element type.
 #![allow(unsafe_code)]
 
 use tpc_ir::DType;
@@ -12,37 +12,40 @@ use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
 use crate::team::Worker;
 use crate::view::View;
 
-/// Checks that the op updates its first operand in its own type, along an axis that does not cut blocks.
+/// Checks that the op keeps its first operand's type and does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
     let dst = request.operands.first();
     if dst != request.results.first() {
-        return Err("the result must have the destination's type");
+        return Err("the types of result and destination differ");
     }
     if axis == 0 && dst.is_some_and(|t| t.is_quantised()) {
-        return Err("single elements of blocks cannot be set");
+        return Err("the op would set single elements of blocks");
     }
     Ok(())
 }
 
-/// True if the worker writes this piece of a row. The owner depends only on the destination, so that two rows for one
+/// True if the worker writes this piece of a row. The owner depends only on the destination, so two rows for one
 /// position are written in order.
 fn owns(worker: &Worker<'_>, [i1, i2, i3]: [usize; 3], chunk: usize) -> bool {
     (i1 + i2 + i3 + chunk) % worker.count() == worker.index()
 }
 
-/// Calls `f` with start and length of the worker's pieces of the destination's row.
+/// Calls `f` with start and length of each of the worker's pieces.
 fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(usize, usize)) {
     for chunk in (0..n.div_ceil(CHUNK)).filter(|&c| owns(worker, row, c)) {
         f(chunk * CHUNK, CHUNK.min(n - chunk * CHUNK));
     }
 }
 
-/// Copies the worker's pieces of the destination to the result, unless both are the same memory.
+/// Copies the worker's pieces of the destination to the result, unless they share memory.
 ///
 /// # Safety
-/// Same as [`crate::Kernel::run`] on these views.
+/// Same as [`crate::Kernel::run`].
 unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), KernelError> {
-    ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
+    ensure(
+        dst.ne == y.ne,
+        "mismatched sizes of the destination and the result",
+    )?;
     let same = dst.ptr == y.ptr && dst.nb == y.nb;
     for i in 0..if same { 0 } else { y.rows() } {
         let row = y.indices(i);
@@ -60,7 +63,7 @@ unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), Ke
     Ok(())
 }
 
-/// Slices along axis 1, 2 or 3 by index.
+/// Writes slices along axis 1, 2 or 3 by index.
 #[derive(Debug)]
 struct Scatter {
     axis: usize,
@@ -83,11 +86,11 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
 fn check_rows(axis: usize, [dst, rows, indices]: [&View; 3]) -> Result<(), KernelError> {
     let others = (0..4).filter(|&i| i != axis);
     let mut others = others.map(|i| dst.ne[i] == rows.ne[i]);
-    ensure(others.all(|same| same), "sizes of dst and rows")?;
+    ensure(others.all(|same| same), "mismatched sizes of dst and rows")?;
     let [n, p, q, more] = indices.ne;
     let batch = |of: usize, n: usize| n == 1 || axis == 1 && n == dst.ne[of];
     let fits = n == rows.ne[axis] && batch(2, p) && batch(3, q) && more == 1;
-    ensure(fits, "entries of the index")
+    ensure(fits, "wrong number of index entries")
 }
 
 impl Launch for Scatter {
@@ -182,13 +185,16 @@ impl Launch for Replace {
 
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([dst, src], [y]) = call.views()?;
-        ensure(dst.ne == y.ne, "sizes of the destination and the result")?;
+        ensure(
+            dst.ne == y.ne,
+            "mismatched sizes of the destination and the result",
+        )?;
         let others = (0..4).filter(|&i| i != self.axis);
         let mut others = others.map(|i| dst.ne[i] == src.ne[i]);
-        ensure(others.all(|same| same), "sizes of dst and src")?;
+        ensure(others.all(|same| same), "mismatched sizes of dst and src")?;
         let (n, len) = (y.ne[self.axis], src.ne[self.axis]);
         let end = self.start.saturating_add(len);
-        ensure(end <= n, "end of the slice beyond the axis")?;
+        ensure(end <= n, "the slice ends beyond the axis")?;
         let part = |v: &View, start: usize, end: usize| v.sliced(self.axis, start, end - start);
         // SAFETY: caller's contract; the parts do not overlap.
         unsafe {
@@ -202,7 +208,7 @@ impl Launch for Replace {
     }
 }
 
-/// Copies as [`copy`], for real numbers of any type.
+/// Copies like [`copy`], for real numbers of any type.
 ///
 /// # Safety
 /// Same as [`copy`].

@@ -4,10 +4,10 @@ use super::part::BLOCK;
 use super::{Isa, ProductError};
 use crate::product::simd::{Kernel, Simd};
 
-/// 32 activations as signed codes under one scale: a cache line.
+/// 32 activations as signed codes with one scale, in one cache line.
 ///
-/// `scale` is the largest magnitude over 127; codes are elements over `scale`, rounded to nearest, ties to even. If an
-/// element is not finite, `scale` and every product with the block are NaN.
+/// `scale` is the largest magnitude divided by 127. Codes are elements divided by `scale`, rounded to nearest, ties
+/// to even. If an element is not finite, `scale` and every product with the block are NaN.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 pub struct Block {
@@ -15,17 +15,17 @@ pub struct Block {
     pub(super) scale: f32,
     /// Scale times the sum of codes, for minima of 32 weights.
     pub(super) sum: f32,
-    /// Scale times the sum of codes per half, for minima of 16 weights.
+    /// Scale times the sum of codes of each half, for minima of 16 weights.
     pub(super) sum16: [f32; 2],
-    /// Minus the sum of codes, for offsets.
+    /// Negative sum of codes, for offsets.
     pub(super) negative: i32,
-    /// Minus the sum of codes per half.
+    /// Negative sum of codes of each half.
     pub(super) negative16: [i32; 2],
     unused: u32,
 }
 
 impl Block {
-    /// All zeros.
+    /// A block of zeros.
     pub const ZERO: Block = Block {
         codes: [0; BLOCK],
         scale: 0.0,
@@ -36,7 +36,7 @@ impl Block {
         unused: 0,
     };
 
-    /// Returns the value of element `i < 32`.
+    /// Returns element `i < 32`.
     pub fn value(&self, i: usize) -> f32 {
         f32::from(self.codes[i]) * self.scale
     }
@@ -51,7 +51,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
         .iter()
         .fold(0_u32, |a, v| a.max(v.to_bits() & (u32::MAX >> 1)));
     let scale = f32::from_bits(largest) / 127.0;
-    // The inverse of the smallest scales is infinite.
+    // The inverse of very small scales would be infinite.
     let inverse = if scale >= f32::MIN_POSITIVE {
         1.0 / scale
     } else {
@@ -68,8 +68,7 @@ fn quantise_block(x: &[f32; BLOCK], out: &mut Block) {
     let (out16, _) = out.codes.as_chunks_mut::<16>();
     for ((x, codes), half) in x16.iter().zip(out16).zip(&mut halves) {
         for (x, code) in x.iter().zip(codes) {
-            // The sum's low bits are the rounded value, a small integer. If the block has a non-finite element, all its
-            // codes are 0.
+            // The low bits of the sum hold the rounded value. A block with a non-finite element has zero codes.
             let x = if finite { *x } else { 0.0 };
             let sum = x * inverse + ROUND;
             *code = (sum.to_bits() as u8).cast_signed();
@@ -109,10 +108,10 @@ impl Kernel for Quantise<'_> {
     }
 }
 
-/// Quantises consecutive activations, one block per 32 of `x`: several rows, or parts of rows in whole blocks.
+/// Quantises activations, one block per 32 elements of `x`: several rows, or whole blocks of rows.
 ///
 /// # Errors
-/// [`ProductError::Length`] if the number of blocks does not match `x`.
+/// Returns [`ProductError::Length`] if the number of blocks does not match `x`.
 pub fn quantise(isa: Isa, x: &[f32], out: &mut [Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if out.len() != expected {
@@ -146,11 +145,11 @@ impl Kernel for Residual<'_> {
     }
 }
 
-/// Subtracts the blocks' values from activations. Quantising the remainder gives the second term. Two terms are as
-/// exact as 16-bit codes.
+/// Subtracts the blocks' values from the activations. The quantised remainder is the second term. Two terms are as
+/// accurate as 16-bit codes.
 ///
 /// # Errors
-/// [`ProductError::Length`] if the number of blocks does not match `x`.
+/// Returns [`ProductError::Length`] if the number of blocks does not match `x`.
 pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), ProductError> {
     let expected = x.len().div_ceil(BLOCK);
     if blocks.len() != expected {
@@ -164,7 +163,7 @@ pub fn residual(isa: Isa, x: &mut [f32], blocks: &[Block]) -> Result<(), Product
     Ok(())
 }
 
-/// Rows that a product multiplies: one per token, dense.
+/// The rows that a product multiplies, one per token, without gaps.
 #[derive(Clone, Copy, Debug)]
 pub enum Activations<'a> {
     /// For quantised weights: `⌈k/32⌉` blocks per row.

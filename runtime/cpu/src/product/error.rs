@@ -2,16 +2,16 @@
 
 use tpc_ir::DType;
 
-/// Error of packing a weight or making a product.
+/// An error of packing a weight or creating a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductError {
-    /// No product of this type.
+    /// The type has no products.
     #[error("products do not support weights of type {dtype}")]
     Unsupported {
         /// The weight's type.
         dtype: DType,
     },
-    /// Range of K that is not a valid part.
+    /// The range of K is not a valid part.
     #[error("elements {start} to {end} are not a valid part of {k}: expected whole blocks of 32")]
     Part {
         /// Elements of the whole K.
@@ -21,30 +21,30 @@ pub enum ProductError {
         /// End of the range.
         end: usize,
     },
-    /// Parts whose roots do not make the whole.
+    /// The parts do not cover the whole K.
     #[error("the parts do not cover the whole in order, or one cuts a chunk of the sum")]
     Parts,
-    /// Rows that are not whole blocks, or too large to address.
+    /// The rows are not whole blocks, or too large to address.
     #[error("{rows} rows of {k} elements of {dtype} cannot be stored: expected whole blocks")]
     Size {
         /// The weight's type.
         dtype: DType,
-        /// Rows.
+        /// The number of rows.
         rows: usize,
-        /// Elements of a row.
+        /// The number of elements per row.
         k: usize,
     },
-    /// Slice length that does not match its shape.
+    /// The slice has the wrong length.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
-        /// Name of the slice.
+        /// The slice.
         what: &'static str,
         /// Required length.
         expected: usize,
         /// Given length.
         found: usize,
     },
-    /// Operands that do not fit each other.
+    /// The operands do not match.
     #[error("the operands do not fit: {what}")]
     Shape {
         /// The violated condition.

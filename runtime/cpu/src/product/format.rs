@@ -11,10 +11,10 @@ use std::ops::Range;
 use tpc_ir::DType;
 use tpc_runtime::quant::dequantise;
 
-/// Rows of a panel, the unit in which threads share rows.
+/// Rows per panel. Threads divide work by panels.
 pub const PANEL_ROWS: usize = ROWS;
 
-/// Stored form of a matrix: panels of 16 rows, the last padded with zeros.
+/// The stored form of a matrix: panels of 16 rows. Zeros pad the last panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     dtype: DType,
@@ -31,32 +31,31 @@ enum Stored {
     Floats(usize),
 }
 
-/// A matrix as in the file: rows one after another.
+/// A matrix as in the file, row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// The blocks of all rows.
     pub bytes: &'a [u8],
-    /// Index in the whole K of the first element held here.
+    /// Index in K of the first stored element.
     pub from: usize,
-    /// Elements per row: whole blocks of the file that include the part to pack.
+    /// Elements per stored row: whole file blocks that include the part.
     pub k: usize,
 }
 
 impl Format {
-    /// Returns the format of a matrix of `rows` rows that has `part` of K.
+    /// Returns the format of `rows` rows with `part` of K.
     ///
     /// # Errors
-    /// - [`ProductError::Unsupported`] for types without products.
-    /// - [`ProductError::Size`] for rows that are not whole blocks and sizes that cannot be addressed.
-    /// - [`ProductError::Part`] for parts that start or end inside a block of nvfp4. Other types may be cut at every 32
-    ///   elements.
+    /// Returns [`ProductError::Unsupported`] if the type has no products, and [`ProductError::Size`] if rows are not
+    /// whole blocks or too large. Returns [`ProductError::Part`] if the part cuts a block of nvfp4; other types can
+    /// be cut at every 32 elements.
     pub fn new(dtype: DType, rows: usize, part: Part) -> Result<Format, ProductError> {
         let size = ProductError::Size {
             dtype,
             rows,
             k: part.global(),
         };
-        // With padding to whole panels and lines, a size less than doubles, with room to spare.
+        // Padding to whole panels and cache lines less than doubles the size.
         let bytes = dtype.bytes(part.global() as u64).ok_or(size)?;
         let all = (rows as u64)
             .checked_add(ROWS as u64)
@@ -103,7 +102,7 @@ impl Format {
         quantised(dtype).is_some_and(|of| of.granule == 1) && dtype.block_len() > BLOCK as u64
     }
 
-    /// Returns the file's element type.
+    /// Returns the element type in the file.
     pub const fn dtype(&self) -> DType {
         self.dtype
     }
@@ -133,7 +132,7 @@ impl Format {
         self.panels() * self.panel_bytes
     }
 
-    /// True if the product takes quantised activations.
+    /// True if products take quantised activations.
     pub const fn takes_quantised(&self) -> bool {
         matches!(self.stored, Stored::Quantised(_))
     }
@@ -145,11 +144,11 @@ impl Format {
         }
     }
 
-    /// Packs some panels into `out`, [`Format::panel_bytes`] each. Threads may pack different panels.
+    /// Packs a range of panels into `out`, [`Format::panel_bytes`] each. Threads may pack different panels.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the source is not whole blocks, lacks some of the part, or does not have these
-    /// panels. [`ProductError::Length`] if the source or `out` has another length.
+    /// Returns [`ProductError::Shape`] if the source is not whole blocks or does not contain the part, or panels do
+    /// not exist. Returns [`ProductError::Length`] if the source or `out` has the wrong length.
     pub fn pack(
         &self,
         source: Source,
@@ -159,7 +158,7 @@ impl Format {
         let stride = self.check_source(source)?;
         if panels.start > panels.end || panels.end > self.panels() {
             return Err(ProductError::Shape {
-                what: "panels beyond the matrix",
+                what: "the panels exceed the matrix",
             });
         }
         let expected = panels.len() * self.panel_bytes;
@@ -188,7 +187,7 @@ impl Format {
             .is_some_and(|end| self.part.end() <= end);
         let (Some(stride), true, true) = (whole, starts && from <= self.part.start(), ends) else {
             return Err(ProductError::Shape {
-                what: "the source is whole blocks that hold the part",
+                what: "the source is not whole blocks or does not contain the part",
             });
         };
         let expected = (stride as usize).checked_mul(self.rows);
@@ -245,10 +244,10 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest if they start at a cache line.
+    /// Wraps `bytes` filled by [`Format::pack`]. Reading is fastest from the start of a cache line.
     ///
     /// # Errors
-    /// [`ProductError::Length`] unless there are [`Format::bytes`].
+    /// Returns [`ProductError::Length`] if the number of bytes is not [`Format::bytes`].
     pub fn new(format: Format, bytes: &'a [u8]) -> Result<Matrix<'a>, ProductError> {
         if bytes.len() != format.bytes() {
             return Err(ProductError::Length {
@@ -282,15 +281,15 @@ impl Packed {
     /// Packs a matrix of `rows` rows of `k` elements.
     ///
     /// # Errors
-    /// Same as [`Format::new`] and [`Format::pack`].
+    /// Returns the errors of [`Format::new`] and [`Format::pack`].
     pub fn new(dtype: DType, bytes: &[u8], rows: usize, k: usize) -> Result<Packed, ProductError> {
         Packed::part(dtype, Source { bytes, from: 0, k }, rows, Part::whole(k))
     }
 
-    /// Packs a part of K of a matrix of `rows` rows.
+    /// Packs a part of K of `rows` rows.
     ///
     /// # Errors
-    /// Same as [`Format::new`] and [`Format::pack`].
+    /// Returns the errors of [`Format::new`] and [`Format::pack`].
     pub fn part(
         dtype: DType,
         source: Source,
@@ -315,14 +314,14 @@ impl Packed {
     /// Copies the matrix.
     ///
     /// # Errors
-    /// [`ProductError::Size`] if memory does not suffice.
+    /// Returns [`ProductError::Size`] if memory runs out.
     pub fn copy(&self) -> Result<Packed, ProductError> {
         let mut out = Packed::zeroed(self.format)?;
         out.pages.bytes_mut().copy_from_slice(self.pages.bytes());
         Ok(out)
     }
 
-    /// Returns the matrix.
+    /// Borrows the matrix.
     pub fn matrix(&self) -> Matrix<'_> {
         Matrix {
             format: self.format,

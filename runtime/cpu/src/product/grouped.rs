@@ -1,4 +1,4 @@
-//! Products with many experts, a few per token.
+//! Products with many experts.
 
 use super::activations::Activations;
 use super::format::{Format, Matrix};
@@ -13,11 +13,9 @@ use std::ops::Range;
 /// `i / used`.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    /// Start of each expert's pairs in `pairs`, and the end.
+    /// The start of each expert's pairs, then the end.
     starts: Vec<usize>,
-    /// Pairs, sorted by expert.
     pairs: Vec<u32>,
-    /// Per pair, its token.
     tokens: Vec<u32>,
 }
 
@@ -31,8 +29,7 @@ pub enum Input {
 }
 
 impl Routes {
-    /// Returns empty routes with room for `experts` experts and `pairs` pairs, so that [`Routes::set`] does not
-    /// allocate.
+    /// Returns empty routes. [`Routes::set`] does not allocate for up to `experts` experts and `pairs` pairs.
     pub fn with_capacity(experts: usize, pairs: usize) -> Routes {
         Routes {
             starts: Vec::with_capacity(experts + 1),
@@ -41,17 +38,18 @@ impl Routes {
         }
     }
 
-    /// Sorts pairs by expert, stably. `chosen` is each pair's expert.
+    /// Sorts pairs by expert, stably. `chosen` has each pair's expert.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if an expert is beyond `experts` or the pairs are not `used` for each token.
+    /// Returns [`ProductError::Shape`] if an expert does not exist, or the number of pairs is not a multiple of
+    /// `used`.
     pub fn set(&mut self, experts: usize, used: usize, chosen: &[u32]) -> Result<(), ProductError> {
         let shape = |what| Err(ProductError::Shape { what });
         if used == 0 || !chosen.len().is_multiple_of(used) || u32::try_from(chosen.len()).is_err() {
-            return shape("every token uses the same number of experts");
+            return shape("tokens use different numbers of experts");
         }
         if chosen.iter().any(|&e| e as usize >= experts) {
-            return shape("every used expert exists");
+            return shape("a used expert does not exist");
         }
         self.starts.clear();
         self.starts.resize(experts + 1, 0);
@@ -92,19 +90,19 @@ impl Routes {
     }
 }
 
-/// One of `of` equal shares of work.
+/// One of several equal shares of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Index of the share.
+    /// The share's index.
     pub index: usize,
-    /// Number of shares.
+    /// The number of shares.
     pub of: usize,
 }
 
 /// Cost of reading and decoding a panel, in tokens.
 const PANEL_COST: usize = 6;
 
-/// A stack of packed experts times the tokens that use them. The result has a column per pair.
+/// A product of packed experts and the tokens that use them. The result has a column per pair.
 #[derive(Clone, Copy)]
 pub struct Grouped<'a> {
     isa: Isa,
@@ -117,11 +115,11 @@ pub struct Grouped<'a> {
 }
 
 impl<'a> Grouped<'a> {
-    /// Creates the product of the experts in `bytes`, each of `format`, with the activations of `routes`. The
+    /// Creates the product of the experts in `bytes`, each in `format`, and the activations of `routes`. The
     /// epilogue's bias has the rows of all experts in sequence.
     ///
     /// # Errors
-    /// [`ProductError::Length`] if the experts have other sizes, [`ProductError::Shape`] if the bias has.
+    /// Returns [`ProductError::Length`] if `bytes` has the wrong length, or [`ProductError::Shape`] if the bias has.
     pub fn new(
         isa: Isa,
         (format, bytes): (Format, &'a [u8]),
@@ -140,7 +138,7 @@ impl<'a> Grouped<'a> {
         let rows = format.rows() * routes.experts();
         if epilogue.bias.is_some_and(|bias| bias.len() != rows) {
             return Err(ProductError::Shape {
-                what: "the bias needs one element per row of each expert",
+                what: "the bias does not have one element per row of each expert",
             });
         }
         Ok(Grouped {
@@ -154,10 +152,10 @@ impl<'a> Grouped<'a> {
         })
     }
 
-    /// Computes a share. Each panel of a used expert is in exactly one share, and shares take about the same time.
+    /// Computes a share. Each panel of a used expert belongs to exactly one share. Shares take about the same time.
     ///
     /// # Errors
-    /// Same as [`Product::new`] and [`Product::run`].
+    /// Returns the errors of [`Product::new`] and [`Product::run`].
     pub fn run(
         &self,
         share: Share,
@@ -171,7 +169,7 @@ impl<'a> Grouped<'a> {
         let share = all * share.index / share.of.max(1)..all * (share.index + 1) / share.of.max(1);
         let mut at = 0;
         for e in experts {
-            // A panel belongs to the share with the start of its cost.
+            // A panel belongs to the share that contains the start of its cost.
             let each = cost(self.routes.of(e).len());
             let panel = |cost: usize| {
                 let panel = cost.saturating_sub(at).div_ceil(each.max(1));

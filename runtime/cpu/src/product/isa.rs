@@ -9,7 +9,7 @@ use crate::simd::Isa as Vectors;
 use std::fmt;
 use std::sync::OnceLock;
 
-/// An instruction set of this machine. All give the same bits.
+/// An instruction set of this machine. All sets give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(pub(super) Set);
 
@@ -25,7 +25,7 @@ pub(super) enum Set {
 }
 
 impl Isa {
-    /// Portable instructions.
+    /// The set without special instructions.
     pub const PORTABLE: Isa = Isa(Set::Portable);
 
     /// Returns this machine's instruction sets, fastest first.
@@ -69,9 +69,9 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel whose requirements are only on its own fields.
+    /// Runs a kernel whose requirements concern only its own fields.
     pub(super) fn run<K: Kernel>(self, kernel: K) {
-        // SAFETY: an `Isa` is made only if the machine has the instructions.
+        // SAFETY: an `Isa` exists only if the machine has the instructions.
         unsafe {
             match self.0 {
                 #[cfg(target_arch = "x86_64")]

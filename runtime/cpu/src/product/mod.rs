@@ -1,22 +1,22 @@
 //! Matrix products with weights of every GGUF type.
 //!
-//! A weight is packed once ([`Format`], [`Packed`]) in panels of 16 rows. A row is a lane of a vector, so no sum
-//! crosses lanes; most types keep their size. Activations for quantised weights become signed bytes in blocks of 32
-//! ([`quantise`]); float weights take f32. The remainder of the quantised activations may be a second term
-//! ([`residual`]), whose product is added. A [`Product`] computes the rows of some panels for any number of tokens
-//! ([`Product::run`]). [`Grouped`] computes the products of many experts.
+//! A weight is packed once ([`Format`], [`Packed`]) in panels of 16 rows. Each row is a vector lane, so no sum
+//! crosses lanes. Most types keep their size. Activations for quantised weights become signed bytes in blocks of 32
+//! ([`quantise`]); for float weights they stay f32. The remainder of quantised activations can be a second term
+//! ([`residual`]), whose product is added. A [`Product`] computes a range of panels for any number of tokens
+//! ([`Product::run`]). [`Grouped`] computes products of many experts.
 //!
 //! # Threads
-//! Functions that take a range of panels may run on several threads at once for different panels. Only [`Packed`],
-//! [`Scratch`] and [`Routes`] allocate, and they are created before.
+//! Threads may run the same function on different panels. Only creating [`Packed`], [`Scratch`] and [`Routes`]
+//! allocates.
 //!
 //! # Bit-identical results
 //! A result is a fixed sequence of f32 operations: over each of 8 chunks of K in sequence, then over the chunks as a
-//! binary tree. It does not depend on the number of tokens, the threads, or the instruction set ([`Isa`]). A device
-//! that holds a [`Part`] of K computes the roots of its share of the tree. [`Combination`] adds the roots to exactly
-//! the whole, if all parts end at chunks ([`Part::ends_at_chunks`]).
+//! binary tree. It does not depend on the number of tokens or threads, or on the instruction set ([`Isa`]). A device
+//! with a [`Part`] of K computes the roots of its share of the tree. If all parts end at chunks
+//! ([`Part::ends_at_chunks`]), [`Combination`] adds the roots to exactly the whole sum.
 //!
-//! NaN and infinite activations make only their own products NaN.
+//! NaN and infinite activations affect only their own products, which become NaN.
 //!
 //! # Example
 //!
@@ -26,12 +26,12 @@
 //! };
 //! use tpc_ir::DType;
 //! # fn main() -> Result<(), tpc_cpu::product::ProductError> {
-//! // Two rows of 32 elements in q8_0, all ones under scales of 1 and 2.
+//! // Two q8_0 rows of 32 elements, all ones with scales of 1 and 2.
 //! let row = |scale: [u8; 2]| [&scale[..], &[1; 32]].concat();
 //! let bytes = [row([0x00, 0x3c]), row([0x00, 0x40])].concat();
 //! let weight = Packed::new(DType::Q8_0, &bytes, 2, 32)?;
 //!
-//! // Three tokens, a row of 32 activations each.
+//! // Three tokens with 32 activations each.
 //! let isa = Isa::best();
 //! let x: Vec<f32> = (0..3 * 32).map(|i| (i / 32) as f32).collect();
 //! let mut blocks = [Block::ZERO; 3];

@@ -18,19 +18,19 @@ use super::part::Plan;
 use super::{Isa, ProductError};
 use std::ops::Range;
 
-/// The maximum number of tokens that share a decoded panel. Their activations and sums stay in a cache.
+/// Maximum number of tokens that share a decoded panel. Their activations and sums fit a cache.
 const BATCH: usize = 192;
 
-/// The largest batch that is multiplied without decoded panels. For smaller batches it is cheaper to decode a panel
-/// again for every few tokens, because the panel stays in the second-level cache.
+/// Maximum batch that is multiplied without storing decoded panels. Smaller batches decode a panel again for every
+/// few tokens, which is cheaper because the panel stays in the second-level cache.
 const FEW: usize = BATCH;
 
-/// Activation rows to multiply, and result columns to write.
+/// Rows of activations and columns of the result.
 #[derive(Clone, Copy, Debug)]
 pub enum Tokens<'a> {
     /// The first `n` rows; row `i` goes to column `i`.
     First(usize),
-    /// Row `from[i]` to column `to[i]`, for each `i`. No column occurs twice.
+    /// For each `i`, row `from[i]` goes to column `to[i]`. Columns are distinct.
     Listed {
         /// Rows of the activations.
         from: &'a [u32],
@@ -79,15 +79,15 @@ impl Tokens<'_> {
     }
 }
 
-/// A thread's memory for products of many tokens.
+/// A thread's scratch memory for products of many tokens.
 pub struct Scratch {
     panels: Box<[Unpacked; PANELS]>,
-    /// `[slot][token]`.
+    /// Sums by `[slot][token]`.
     sums: Vec<Sum>,
 }
 
 impl Scratch {
-    /// Returns scratch memory for any product.
+    /// Returns memory large enough for any product.
     pub fn new() -> Scratch {
         Scratch {
             panels: Box::new([Unpacked::ZERO; PANELS]),
@@ -129,8 +129,8 @@ impl<'a> Product<'a> {
     /// Creates the product of `matrix` and `tokens` of `activations`.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] in four cases: the matrix needs the other kind of activations, the activations
-    /// are not whole rows, a token's row is missing, or the bias lacks an element per row.
+    /// Returns [`ProductError::Shape`] if the activations have the wrong type or are not whole rows, a token's row is
+    /// missing, or the bias does not have one element per row.
     pub fn new(
         isa: Isa,
         matrix: Matrix<'a>,
@@ -159,21 +159,21 @@ impl<'a> Product<'a> {
             }
             _ => {
                 return Err(shape(
-                    "quantised weights need quantised activations, float weights float ones",
+                    "the activations' type does not match the weights' type",
                 ));
             }
         };
         let count = count.ok_or(shape(
-            "the activations must be whole rows of the matrix's K elements",
+            "the activations are not whole rows of the matrix's K elements",
         ))?;
         if !tokens.fit(count, usize::MAX) {
-            return Err(shape("every token needs a row of activations"));
+            return Err(shape("a token has no row of activations"));
         }
         if epilogue
             .bias
             .is_some_and(|bias| bias.len() != format.rows())
         {
-            return Err(shape("the bias needs one element per row"));
+            return Err(shape("the bias does not have one element per row"));
         }
         Ok(Product {
             matrix,
@@ -184,11 +184,11 @@ impl<'a> Product<'a> {
         })
     }
 
-    /// Computes the rows of some panels, by the fastest method for the number of tokens. Each thread computes other
-    /// panels.
+    /// Computes a range of panels by the fastest method for the number of tokens. Threads compute different panels.
     ///
     /// # Errors
-    /// Returns [`ProductError::Shape`] if the matrix lacks the panels, or if `out` lacks their rows, a token or a root.
+    /// Returns [`ProductError::Shape`] if the matrix does not have the panels, or `out` does not have their rows, a
+    /// token or a root.
     pub fn run(
         &self,
         panels: Range<usize>,
@@ -202,10 +202,10 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Computes some panels, decoding weights in registers: for few tokens.
+    /// Computes a range of panels for few tokens, decoding weights in registers.
     ///
     /// # Errors
-    /// Same as [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemv(&self, panels: Range<usize>, out: &mut Output) -> Result<(), ProductError> {
         self.check(&panels, out)?;
         match &self.rows {
@@ -220,10 +220,10 @@ impl<'a> Product<'a> {
         Ok(())
     }
 
-    /// Computes some panels, decoding weights into a cache: for many tokens.
+    /// Computes a range of panels for many tokens, decoding weights into a cache.
     ///
     /// # Errors
-    /// Same as [`Product::run`].
+    /// Returns the errors of [`Product::run`].
     pub fn gemm(
         &self,
         panels: Range<usize>,
@@ -253,12 +253,12 @@ impl<'a> Product<'a> {
             && out.has_panels(panels, format.rows());
         if !inside {
             return Err(ProductError::Shape {
-                what: "the panels must be within the matrix and the result",
+                what: "the panels exceed the matrix or the result",
             });
         }
         if out.roots() < self.plan.roots || !self.tokens.fit(usize::MAX, out.tokens()) {
             return Err(ProductError::Shape {
-                what: "the result needs space for every token and root",
+                what: "the result is too small for all tokens and roots",
             });
         }
         Ok(())
@@ -286,7 +286,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Multiplies a panel with all tokens, decoding it for every few of them.
+    /// Multiplies a panel by all tokens, decoding it for every few tokens.
     fn decode(&self, rows: &QuantisedRows, panel: usize, sums: &mut Sums, out: &mut Output) {
         let mut t0 = 0;
         while t0 < self.tokens.len() {
@@ -407,7 +407,7 @@ impl<'a> Product<'a> {
                 stride: BATCH,
             };
             // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist. The sums of earlier
-            // slots exist too, because a plan never merges more sums than exist.
+            // slots exist, because a plan never merges more sums than exist.
             unsafe { run(work) };
             t0 += w;
         }
@@ -444,7 +444,7 @@ impl<'a> Product<'a> {
     }
 }
 
-/// Slot for the sums of some blocks, and their merges.
+/// The slot for the sums of some blocks, and the merges.
 #[derive(Clone, Copy)]
 struct Step {
     slot: usize,
@@ -452,7 +452,7 @@ struct Step {
     merges: usize,
 }
 
-/// Returns the number of whole rows of `k` in `len` elements.
+/// Returns the number of rows in `len` elements, if all rows are whole.
 fn whole_rows(len: usize, k: usize) -> Option<usize> {
     len.is_multiple_of(k).then_some(len / k)
 }

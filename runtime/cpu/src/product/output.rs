@@ -6,8 +6,8 @@ use super::layout::ROWS;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Results with one column per token: row `r` of token `t` is element `t·stride + r`. There is one such matrix per root
-/// (see [`Part`](super::Part)), in sequence.
+/// Results with one column per token: row `r` of token `t` is element `t·stride + r`. Each root (see
+/// [`Part`](super::Part)) has such a matrix, in sequence.
 #[derive(Debug)]
 pub struct Output<'a> {
     ptr: *mut f32,
@@ -18,15 +18,15 @@ pub struct Output<'a> {
     data: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: an output borrows its rows uniquely; the caller of `from_raw` has promised this.
+// SAFETY: an output borrows its rows exclusively; for `from_raw`, the caller guarantees this.
 unsafe impl Send for Output<'_> {}
 
 impl<'a> Output<'a> {
-    /// Wraps the results of `rows` rows in `data`, with one column of `stride` elements per token. The last column may
-    /// end with its last row.
+    /// Wraps `data`, with a column of `stride` elements per token. The last column may be only `rows` elements long.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if columns overlap, [`ProductError::Length`] unless each root has one whole column.
+    /// Returns [`ProductError::Shape`] if columns overlap, or [`ProductError::Length`] if a root does not have a
+    /// whole column.
     pub fn new(
         data: &'a mut [f32],
         rows: usize,
@@ -35,7 +35,7 @@ impl<'a> Output<'a> {
     ) -> Result<Output<'a>, ProductError> {
         if rows > stride || rows == 0 || roots == 0 {
             return Err(ProductError::Shape {
-                what: "the rows must fit into the stride, and the result needs a row and a root",
+                what: "the rows exceed the stride, or there are no rows or roots",
             });
         }
         let columns = if data.len() < rows {
@@ -60,11 +60,11 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Wraps the results of `tokens` tokens from `ptr` on, for threads that share a matrix.
+    /// Wraps the results of `tokens` tokens at `ptr`, for threads that share a matrix.
     ///
     /// # Safety
-    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives. No other thread reads or
-    /// writes the rows and tokens that products write through it.
+    /// `((roots·tokens - 1)·stride + rows)` f32 are at `ptr` for as long as the output lives. No other thread reads
+    /// or writes the rows and tokens that products write through this output.
     pub unsafe fn from_raw(
         ptr: *mut f32,
         rows: usize,
@@ -85,11 +85,11 @@ impl<'a> Output<'a> {
     /// Splits the results at row `row`, for two threads.
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the output does not have the row.
+    /// Returns [`ProductError::Shape`] if the output does not have the row.
     pub fn split_at(self, row: usize) -> Result<(Output<'a>, Output<'a>), ProductError> {
         if !(self.rows.start..=self.rows.end).contains(&row) {
             return Err(ProductError::Shape {
-                what: "results can only be split at one of their rows",
+                what: "the row to split at is not in the results",
             });
         }
         let part = |rows| Output { rows, ..self };
@@ -124,8 +124,8 @@ impl<'a> Output<'a> {
         debug_assert!(at.token < self.tokens && at.root < self.roots);
         debug_assert!(self.rows.start <= start && start + n <= self.rows.end);
         let column = (at.root * self.tokens + at.token) * self.stride;
-        // SAFETY: the rows and the token belong to the output, so they are inside the borrow, or promised by the caller
-        // of `from_raw`.
+        // SAFETY: the rows and the token belong to the output, so they are inside the borrow, or guaranteed by the
+        // caller of `from_raw`.
         let out = unsafe { std::slice::from_raw_parts_mut(self.ptr.add(column + start), n) };
         let bias = epilogue.bias.and_then(|bias| bias.get(start..start + n));
         match (epilogue.write, bias) {
@@ -155,20 +155,19 @@ pub(super) struct Place {
     pub panel: usize,
     pub token: usize,
     pub root: usize,
-    /// Rows of the matrix.
+    /// Number of rows of the matrix.
     pub end: usize,
 }
 
 /// Operations on a result before it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
-    /// Overwrites or adds.
     pub write: Write,
-    /// One number per row, added to the row's results.
+    /// One number per row to add to results.
     pub bias: Option<&'a [f32]>,
 }
 
-/// How a result is stored.
+/// The storage mode of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Write {
     /// Replaces the old value.

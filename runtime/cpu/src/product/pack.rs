@@ -5,19 +5,18 @@ use super::layout::{Codes, Layout, ROWS, STEP, Scales};
 use super::part::BLOCK;
 
 pub(super) struct PackPanel<'a> {
-    /// The panels' shape.
     pub geometry: &'a Geometry,
     /// Up to 16 rows, in sequence.
     pub rows: &'a [u8],
-    /// Bytes from row to row.
+    /// Bytes between rows.
     pub stride: usize,
     /// Index in K of each row's first element.
     pub from: usize,
-    /// First block of 32 to pack, in the file's whole rows.
+    /// First block of 32 to pack, numbered in the file's whole rows.
     pub first: usize,
 }
 
-/// Packs a panel into zeroed bytes. Missing rows stay zero, which every type decodes to finite numbers.
+/// Packs a panel into zeroed bytes. Missing rows stay zero, which all types decode to finite numbers.
 pub(super) fn pack_panel<L: Layout>(from: &PackPanel, panel: &mut [u8]) {
     for (row, bytes) in from.rows.chunks(from.stride).enumerate() {
         pack_row::<L>(from, bytes, row, panel);
@@ -59,7 +58,7 @@ fn pack_row<L: Layout>(from: &PackPanel, bytes: &[u8], row: usize, panel: &mut [
     }
 }
 
-/// Packs row `row` of plain elements of `bytes` bytes. Element `e` of all 16 rows is stored together.
+/// Packs row `row` of plain elements of `bytes` bytes. Element `e` of all rows is adjacent.
 pub(super) fn pack_plain(elements: &[u8], row: usize, bytes: usize, panel: &mut [u8]) {
     let elements = elements.chunks_exact(bytes);
     for (element, out) in elements.zip(panel.chunks_exact_mut(ROWS * bytes)) {

@@ -1,23 +1,23 @@
-//! The order of a sum: K is cut into chunks, which are added as a binary tree.
+//! The order of a sum over K: sequential in chunks, then a binary tree of chunks.
 
 use super::ProductError;
 use std::ops::Range;
 use tpc_ir::program::{SUM_BLOCK, SUM_CHUNKS};
 
-/// Elements that share an activation scale. Cuts of K are multiples of it.
+/// Elements that share an activation scale. K is cut at multiples of it.
 pub const BLOCK: usize = SUM_BLOCK as usize;
-/// Chunks of K.
+/// Number of chunks of K.
 pub(super) const CHUNKS: usize = SUM_CHUNKS as usize;
 
-/// A range of a product's K, which determines the order of the sum over it.
+/// A range of K, which determines the order of a product's sum.
 ///
-/// K, `⌈K/32⌉` blocks of 32, is cut into 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. The products of a
-/// chunk are summed in sequence; the chunks are added as a binary tree. A part that starts and ends at chunks gives one
-/// sum, a *root*, for each of its largest subtrees, in the order of K. [`Combination`] adds all roots, so the sum does
-/// not depend on the division.
+/// K is `⌈K/32⌉` blocks of 32 in 8 chunks: chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. Products of a chunk are
+/// summed in sequence, and a binary tree adds the chunks. A part that starts and ends at chunks gives one sum, a
+/// *root*, for each of its largest subtrees, in the order of K. [`Combination`] adds all roots, so the sum does not
+/// depend on the division.
 ///
-/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum. [`Part::plain`] makes any
-/// part have one root. The bits of a sum over such parts depend on where the parts end.
+/// A part that cuts a chunk ([`Part::ends_at_chunks`] is false) has one root, its plain sum, as after
+/// [`Part::plain`]. The bits of a sum over such parts depend on the ends of the parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     global: usize,
@@ -29,20 +29,19 @@ pub struct Part {
 /// Consecutive blocks of a part, summed in sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// First block, from the start of the part.
+    /// The first block, relative to the part.
     pub start: usize,
-    /// End block, from the start of the part.
     pub end: usize,
-    /// The number of earlier sums to add to this one, last first.
+    /// Number of earlier sums to add to this one, last first.
     pub merges: usize,
 }
 
-/// The segments of a part, as a stack program: push the sum, then merge.
+/// The segments of a part. Each pushes its sum on a stack, then merges sums.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     segments: [Segment; CHUNKS],
     count: usize,
-    /// Sums left on the stack.
+    /// Number of sums that remain on the stack.
     pub roots: usize,
 }
 
@@ -52,14 +51,14 @@ impl Plan {
     }
 }
 
-/// A node of the tree over chunks: the `index`-th of `2^level` chunks.
+/// A node of the tree over chunks: the `index`-th group of `2^level` chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Node {
     level: u32,
     index: usize,
 }
 
-/// The maximum number of waiting nodes of a part.
+/// Maximum number of waiting nodes of a part.
 const DEPTH: usize = 6;
 
 /// Nodes that wait for their sibling.
@@ -70,7 +69,6 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// Adds a node and returns the number of merges that follow.
     fn push(&mut self, mut node: Node) -> usize {
         let mut merges = 0;
         while node.index % 2 == 1
@@ -95,7 +93,7 @@ impl Waiting {
 }
 
 impl Part {
-    /// Returns the part that is all of K, `k` elements.
+    /// Returns the part with the whole K of `k` elements.
     pub const fn whole(k: usize) -> Part {
         Part {
             global: k,
@@ -108,8 +106,8 @@ impl Part {
     /// Returns the part with elements `range` of `k`.
     ///
     /// # Errors
-    /// [`ProductError::Part`] if the range is empty, reversed, beyond `k`, or cuts a block of 32 other than at the end
-    /// of K.
+    /// Returns [`ProductError::Part`] if the range is empty, reversed, beyond `k`, or cuts a block of 32 that is not
+    /// the last.
     pub fn new(k: usize, range: Range<usize>) -> Result<Part, ProductError> {
         let Range { start, end } = range;
         let cut = |at: usize| !at.is_multiple_of(BLOCK) && at != k;
@@ -131,38 +129,37 @@ impl Part {
         self
     }
 
-    /// Returns the elements of all of K.
+    /// Returns the number of elements of the whole K.
     pub const fn global(&self) -> usize {
         self.global
     }
 
-    /// Returns the first element of the part.
+    /// Returns the index of the part's first element.
     pub const fn start(&self) -> usize {
         self.start
     }
 
-    /// Returns the end of the part.
+    /// Returns the index after the part's last element.
     pub const fn end(&self) -> usize {
         self.end
     }
 
-    /// Returns the elements of the part.
+    /// Returns the number of elements in the part.
     pub const fn k(&self) -> usize {
         self.end - self.start
     }
 
-    /// Returns the blocks of 32 of the part, the last perhaps shorter.
+    /// Returns the number of blocks of 32; the last may be shorter.
     pub(super) const fn blocks(&self) -> usize {
         self.k().div_ceil(BLOCK)
     }
 
-    /// True if the part starts and ends at chunks, so that its sums have the bits of the same subtrees of the whole
-    /// sum.
+    /// True if the part starts and ends at chunks. Its sums are then exact subtrees of the whole sum.
     pub fn ends_at_chunks(&self) -> bool {
         self.is_chunk_end(self.start) && self.is_chunk_end(self.end)
     }
 
-    /// Returns the number of sums of a product over the part.
+    /// Returns the number of sums of a product.
     pub fn roots(&self) -> usize {
         self.plan().roots
     }
@@ -173,7 +170,7 @@ impl Part {
             || (0..=CHUNKS).any(|c| chunk_start(self.global, c) * BLOCK == at)
     }
 
-    /// Returns the chunks that are wholly in the part. An empty chunk belongs to the part that ends there.
+    /// Returns the chunks that are completely in the part. An empty chunk belongs to the part that ends there.
     fn chunks(&self) -> Range<usize> {
         let inside = |c: usize| {
             let end = (chunk_start(self.global, c + 1) * BLOCK).min(self.global);
@@ -229,20 +226,19 @@ const fn chunk_start(k: usize, c: usize) -> usize {
     tpc_ir::program::chunk_start(k as u64, c as u64) as usize
 }
 
-/// The order in which to add the roots of parts.
+/// The order of adding the roots of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combination {
-    /// Per root, the number of earlier sums to add to it, last first.
+    /// Number of earlier sums to add to each root, last first.
     merges: [usize; CHUNKS],
     count: usize,
 }
 
 impl Combination {
-    /// Creates the combination of adjacent parts that cover the whole.
+    /// Creates the combination of adjacent parts that cover the whole K.
     ///
     /// # Errors
-    /// Returns [`ProductError::Parts`] if the parts do not cover K, are more than the chunks, or cut a chunk: the bits
-    /// of the sum would then depend on where the parts end.
+    /// Returns [`ProductError::Parts`] if the parts do not cover K, outnumber the chunks, or cut a chunk.
     pub fn new(parts: &[Part]) -> Result<Combination, ProductError> {
         let mut all = Waiting::default();
         let mut out = Combination {
@@ -268,15 +264,12 @@ impl Combination {
         Ok(out)
     }
 
-    /// Returns the roots of all parts together.
+    /// Returns the number of roots of all parts.
     pub const fn roots(&self) -> usize {
         self.count
     }
 
-    /// Returns the whole sum from the roots of all parts, in order.
-    ///
-    /// # Panics
-    /// Never for [`Combination::roots`] roots; missing roots count as zero.
+    /// Returns the whole sum from all roots in order. Missing roots count as zero.
     pub fn sum(&self, root: impl Fn(usize) -> f32) -> f32 {
         let mut stack = [0.0; CHUNKS];
         let mut depth = 0;

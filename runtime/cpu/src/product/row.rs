@@ -1,4 +1,4 @@
-//! Rows of a packed matrix as f32, for tables that products and lookups share.
+//! Reads rows of a packed matrix as f32, for tables that products and lookups share.
 #![expect(unsafe_code, reason = "kernels")]
 
 use super::format::Matrix;
@@ -12,11 +12,10 @@ use half::{bf16, f16};
 use tpc_ir::DType;
 
 impl Matrix<'_> {
-    /// Reads row `row` from element `from` on, until `out` is full, bit-identical to
-    /// [`tpc_runtime::quant::dequantise`].
+    /// Reads row `row` into `out`, starting at element `from`. The bits equal [`tpc_runtime::quant::dequantise`].
     ///
     /// # Errors
-    /// [`ProductError::Shape`] if the matrix lacks some of the elements or `from` is not the first of a block of 32.
+    /// Returns [`ProductError::Shape`] if the matrix does not have all elements or `from` is not a multiple of 32.
     pub fn read_row(
         &self,
         isa: Isa,
@@ -30,7 +29,7 @@ impl Matrix<'_> {
         let inside = row < format.rows() && end.is_some_and(|end| end <= format.part().k());
         if !inside || !from.is_multiple_of(BLOCK) {
             return Err(ProductError::Shape {
-                what: "the matrix has the elements of a row, from a block on",
+                what: "elements of the row are missing, or the first is inside a block",
             });
         }
         let (panel, lane) = (self.panel(row / ROWS), row % ROWS);
@@ -51,7 +50,6 @@ impl Matrix<'_> {
     }
 }
 
-/// Decodes at most [`BLOCKS`] blocks of a panel.
 fn decode(
     kernels: &QuantisedKernels,
     geometry: &Geometry,

@@ -1,4 +1,4 @@
-//! Every type and shape against f64; every instruction set against the others.
+//! Compares every type and shape with f64, and every instruction set with the others.
 
 use super::*;
 use tpc_ir::DType;
@@ -77,7 +77,6 @@ impl Random {
             block[at..at + 2].copy_from_slice(&d.to_le_bytes());
         }
         if dtype == DType::Tq1_0 {
-            // Bytes that encode five digits.
             for byte in &mut block[..52] {
                 *byte = ((u16::from(*byte) * 243 / 256 * 256).div_ceil(243)) as u8;
             }
@@ -176,7 +175,7 @@ fn blocks(x: &[f32], k: usize) -> Vec<Block> {
     out
 }
 
-/// Returns widths of K: one file block, a few, more than the chunks, more than are decoded together.
+/// Returns widths of K: one file block, several blocks, more blocks than chunks, and more than are decoded together.
 fn widths(dtype: DType) -> Vec<usize> {
     let block = dtype.block_len() as usize;
     if block == 1 {
@@ -389,7 +388,7 @@ fn experts_have_the_bits_of_their_own_products() {
     let (experts, used, tokens, rows, k) = (5, 2, 40, 50, 256);
     for dtype in [DType::Q4K, DType::Mxfp4, DType::F16] {
         let case = Case::new(dtype, experts * rows, k, tokens);
-        // No token uses expert 3, and most tokens use expert 0.
+        // No token uses expert 3. Most tokens use expert 0.
         let chosen: Vec<u32> = (0..tokens as u32)
             .flat_map(|t| [if t % 5 == 0 { 4 } else { 0 }, 1 + t % 2])
             .collect();

@@ -1,4 +1,4 @@
-//! Runs the suite on CPU kernels. One to four workers and every instruction set must agree bit for bit.
+//! Runs the suite on CPU kernels. Results must be bit-identical for one to four workers and all instruction sets.
 
 use tpc_cpu::product::Isa;
 use tpc_cpu::{Kernel, KernelError, Sizes, Team, View};
@@ -13,7 +13,7 @@ const CPU: Factory = Factory {
     build,
 };
 
-/// A team of workers. `isa` overrides the kernel's choice.
+/// A team of workers. `isa` replaces the kernel's choice of instruction set.
 struct Workers {
     team: Team,
     isa: Option<Isa>,
@@ -61,7 +61,6 @@ impl ExecutorUnderTest for Workers {
     }
 }
 
-/// Runs a kernel on views. Every worker gets its own scratch memory.
 fn launch(
     team: &mut Team,
     kernel: &Kernel,
@@ -72,8 +71,8 @@ fn launch(
     let bytes = kernel.scratch_bytes(&sizes(operands), &sizes(results));
     team.run(|worker| {
         let mut scratch = vec![0xa5; bytes];
-        // SAFETY: the views point to live memory that is used only here. Results overlap operands only if the kernel allows
-        // it.
+        // SAFETY: the views point to live memory that is used only here. Results overlap operands only if the kernel
+        // allows it.
         #[allow(unsafe_code)]
         unsafe {
             kernel.run(worker, operands, results, &mut scratch)

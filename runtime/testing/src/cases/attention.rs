@@ -1,4 +1,4 @@
-//! Cases of RoPE, softmax, attention and the lightning indexer.
+//! Cases for RoPE, softmax, attention and the lightning indexer.
 
 use tpc_ir::op::*;
 use tpc_ir::{DType, Interval};
@@ -74,7 +74,6 @@ pub(super) fn soft_max(_: &str, random: &Random) -> Case {
         .within(5e-6, 1e-2)
 }
 
-/// Returns `heads` consecutive heads of a model with up to three more.
 fn window(random: &Random, heads: usize) -> HeadWindow {
     let total = heads + random.below(4);
     let start = random.within(0, total - heads);
@@ -87,7 +86,7 @@ fn window(random: &Random, heads: usize) -> HeadWindow {
     }
 }
 
-/// Makes a mask of zeros, −∞ and a few other numbers. Some rows are all −∞.
+/// Makes a mask of zeros, −∞ and a few other numbers. Some rows contain only −∞.
 fn mask(random: &Random, dims: [usize; 4]) -> Arg {
     let mut mask = real(random, random.pick(&[DType::F32, DType::F16]), dims, 2.0);
     let hidden = random.pick(&[2, 4, 1000]);
@@ -109,7 +108,7 @@ fn mask(random: &Random, dims: [usize; 4]) -> Arg {
     mask
 }
 
-/// Fills the cells that the mask hides from every token with NaN, unless the cache is quantised.
+/// Fills cells that no token sees with NaN, unless the cache is quantised.
 fn spoil(cache: &mut Arg, mask: &Arg) {
     let ([n, cells, ..], Data::F64(mask_data)) = (mask.dims, &mask.data) else {
         return;

@@ -1,4 +1,4 @@
-//! Operands of random numbers and sizes.
+//! Random operands.
 
 use tpc_ir::DType;
 use tpc_runtime::Data;
@@ -6,7 +6,7 @@ use tpc_runtime::Data;
 use super::Arg;
 use crate::random::Random;
 
-/// The types of a KV cache.
+/// Types of a KV cache.
 pub const CACHES: [DType; 9] = [
     DType::F32,
     DType::F16,
@@ -19,7 +19,6 @@ pub const CACHES: [DType; 9] = [
     DType::Iq4Nl,
 ];
 
-/// Returns a float type, mostly f32.
 pub(super) fn float(random: &Random) -> DType {
     random.pick(&[
         DType::F32,
@@ -31,7 +30,6 @@ pub(super) fn float(random: &Random) -> DType {
     ])
 }
 
-/// Returns a type whose blocks divide rows of `n` elements.
 pub(super) fn readable(random: &Random, n: usize) -> DType {
     let more = [
         DType::Mxfp4,
@@ -56,7 +54,7 @@ pub(super) fn integer(random: &Random) -> DType {
     random.pick(&[DType::I32, DType::I64])
 }
 
-/// Returns sizes of any rank. Some rows are longer than a chunk, and one tensor in 30 gets an axis of size 0.
+/// Returns sizes of any rank. Some rows exceed a chunk, and one tensor in 30 has an axis of size 0.
 pub(super) fn sizes(random: &Random) -> [usize; 4] {
     let row = match random.below(8) {
         0 => 1,
@@ -81,7 +79,7 @@ pub(super) fn count(dims: [usize; 4]) -> usize {
     dims.iter().product()
 }
 
-/// Makes an operand of real numbers from `-scale` to `scale`.
+/// Makes an operand of real numbers in `[-scale, scale)`.
 pub(super) fn real(random: &Random, dtype: DType, dims: [usize; 4], scale: f64) -> Arg {
     let data = (0..count(dims)).map(|_| random.real() * scale).collect();
     Arg {
@@ -91,7 +89,7 @@ pub(super) fn real(random: &Random, dtype: DType, dims: [usize; 4], scale: f64) 
     }
 }
 
-/// Makes an operand whose element `i` is `f(i)`.
+/// Makes an operand with element `i` equal to `f(i)`.
 pub(super) fn ints(
     random: &Random,
     dims: [usize; 4],

@@ -1,4 +1,4 @@
-//! Cases of reductions, sorting, constants, and ops that move elements.
+//! Cases for reductions, sorting, constants, and ops that move elements.
 
 use tpc_ir::op::*;
 use tpc_ir::{DType, Dim};
@@ -96,7 +96,6 @@ fn anything(random: &Random, dims: [usize; 4]) -> Arg {
     real(random, readable(random, dims[0]), dims, 1.0)
 }
 
-/// Returns a type to which the operand may be converted.
 fn converted(random: &Random, x: &Arg) -> DType {
     if x.dtype.is_integer() || random.one_in(2) {
         x.dtype

@@ -1,4 +1,4 @@
-//! Random cases of every op.
+//! Random cases for every op.
 
 mod attention;
 mod data;
@@ -22,7 +22,7 @@ pub struct Arg {
     pub dtype: DType,
     /// The size of each axis.
     pub dims: [usize; 4],
-    /// Elements before rounding to the type.
+    /// The elements before rounding to the type.
     pub data: Data,
 }
 
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Arg {
     }
 }
 
-/// An op with operands, and the required accuracy.
+/// An op with operands and the required accuracy.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The op.
@@ -41,13 +41,13 @@ pub struct Case {
     pub operands: Vec<Arg>,
     /// Types and sizes of the results.
     pub results: Vec<(DType, [usize; 4])>,
-    /// Options of the executor that are not attributes.
+    /// Options of the executor.
     pub options: Options,
-    /// The largest allowed difference, relative to the larger of the expected number and `magnitude`.
+    /// The maximum error relative to the larger of the expected number and `magnitude`.
     pub tolerance: f64,
-    /// The smallest size that `tolerance` is relative to.
+    /// The minimum base of the relative tolerance.
     pub magnitude: f64,
-    /// An operand and the result that may overwrite it, by index.
+    /// Indices of an operand and of the result that may overwrite it.
     pub in_place: Option<(usize, usize)>,
 }
 
@@ -84,17 +84,17 @@ impl Case {
         self.results.iter().map(shape).collect()
     }
 
-    /// Allows the result to overwrite the operand.
+    /// Allows a result to overwrite an operand.
     pub fn in_place(mut self, operand: usize, result: usize) -> Case {
         self.in_place = Some((operand, result));
         self
     }
 }
 
-/// Makes a case of an op, given the op's name.
+/// Makes a case of the op with this name.
 pub type Generator = fn(&str, &Random) -> Case;
 
-/// Returns the generator for the op `name`; `None` for leaves and collectives.
+/// Returns the generator for op `name`, or `None` for leaves and collectives.
 pub fn generator(name: &str) -> Option<Generator> {
     use tpc_ir::op::{BinaryKind, GluKind, UnaryKind};
     if UnaryKind::ALL.iter().any(|k| k.name() == name) {
@@ -153,7 +153,7 @@ pub fn generator(name: &str) -> Option<Generator> {
     })
 }
 
-/// Makes a case of the opaque ggml op `name`: `soft_max_back`, `get_rows` or `view`. Others get one operand and the
+/// Makes a case of the ggml op `name`: `soft_max_back`, `get_rows` or `view`. Other names get one operand and the
 /// result type i32.
 pub fn foreign(name: &str, random: &Random) -> Case {
     use tpc_ir::op::{MemoryView, Opaque};
@@ -184,7 +184,7 @@ pub fn foreign(name: &str, random: &Random) -> Case {
     }
 }
 
-/// Makes a case of an op whose indices are all `value`.
+/// Makes a case of an op with all indices equal to `value`.
 pub fn out_of_range(name: &str, value: i64) -> Case {
     let generate = generator(name).unwrap_or_else(|| panic!("no cases of {name}"));
     for seed in 0.. {

@@ -1,4 +1,4 @@
-//! Cases of element-wise ops and norms.
+//! Cases for element-wise ops and norms.
 
 use tpc_ir::op::*;
 use tpc_runtime::{Data, Gelu, Options};
@@ -11,7 +11,7 @@ fn gelu(random: &Random) -> Gelu {
     random.pick(&[Gelu::GgmlTable, Gelu::Exact])
 }
 
-/// Sets the tolerance of GELU. ggml's table rounds to f16, and a result may be the adjacent f16.
+/// Sets the tolerance of GELU. ggml's table rounds to f16, so a result may be the adjacent f16.
 fn gelu_tolerance(case: Case, form: Gelu, rounds: bool) -> Case {
     let mut case = if form == Gelu::GgmlTable && rounds {
         case.within(1.2e-3, 1e-2)
@@ -41,7 +41,7 @@ pub(super) fn unary(name: &str, random: &Random) -> Case {
     gelu_tolerance(case, form, rounds)
 }
 
-/// Floats must round exactly as in the reference; quantised numbers may differ in the last bit before rounding.
+/// Makes a cast. Floats must round like the reference; quantised numbers may differ in the last bit before rounding.
 pub(super) fn cast(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = real(random, readable(random, dims[0]), dims, 3.0);
@@ -92,7 +92,7 @@ pub(super) fn binary(name: &str, random: &Random) -> Case {
             _ => *n,
         };
     }
-    // Repeating an empty axis gives an empty axis, and size 0 does not divide a larger size.
+    // Size 0 divides no other size, so `b` has size 1 there.
     for (a, b) in a.iter().zip(&mut b) {
         *b = if *a == 0 { 1 } else { *b };
     }

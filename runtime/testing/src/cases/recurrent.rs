@@ -1,4 +1,4 @@
-//! Cases of recurrences.
+//! Cases for recurrences.
 
 use tpc_ir::DType;
 use tpc_ir::op::*;

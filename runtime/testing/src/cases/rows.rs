@@ -1,4 +1,4 @@
-//! Cases of products, and of reading and writing by index.
+//! Cases for products, and for access by index.
 
 use tpc_ir::op::*;
 use tpc_ir::{DType, Dim, Interval};
@@ -26,7 +26,7 @@ pub(super) fn mul_mat(_: &str, random: &Random) -> Case {
         .within(2e-6, (k as f64).sqrt())
 }
 
-/// Returns a window of `total` items, or `None` for all, and its length.
+/// Returns a window of `total` items (`None` for all), and its length.
 fn window(random: &Random, total: usize) -> (Option<Interval>, usize) {
     if random.one_in(2) {
         return (None, total);
@@ -88,7 +88,6 @@ pub(super) fn get_rows(_: &str, random: &Random) -> Case {
     Case::new(op, vec![table, index], (result(random), [n, r, p, q])).within(0.0, 1e-3)
 }
 
-/// Makes a destination of a type whose blocks fit the rows and the axis.
 fn destination(random: &Random, dims: [usize; 4], axis: usize) -> Arg {
     let fits = |t: tpc_ir::DType| dims[0].is_multiple_of(t.block_len() as usize);
     let dtype = random.pick(&CACHES);

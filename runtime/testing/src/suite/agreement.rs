@@ -11,7 +11,7 @@ use crate::stored::Stored;
 
 type Executors = Vec<Box<dyn ExecutorUnderTest>>;
 
-/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` limits the ops to names that contain its
+/// Runs the cases of every `parts`-th op, starting at op `part`. `TPC_ONLY` selects ops with names that contain its
 /// value.
 ///
 /// # Panics
@@ -37,7 +37,7 @@ fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<Strin
     let Some(generate) = generator(op) else {
         return match exception {
             Some(_) => Vec::new(),
-            None => vec![format!("{op} has neither cases nor an exception")],
+            None => vec![format!("{op} has no cases and no exception")],
         };
     };
     let outcomes = (0..factory.cases).map(|seed| {
@@ -53,7 +53,7 @@ fn check_op(factory: &Factory, op: &str, executors: &mut Executors) -> Vec<Strin
     wrong.collect()
 }
 
-/// Runs a case on all executors, and in place on a random one if possible.
+/// Runs a case on all executors, and if possible in place on a random executor.
 fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), Failure> {
     let operands = executors[0].operands(case, random);
     let results = executors[0].results(case, &operands, random);
@@ -74,7 +74,10 @@ fn check(case: &Case, executors: &mut Executors, random: &Random) -> Result<(), 
             )?;
         }
         match &first {
-            Some(first) => hold(*first == outputs, &format!("other bits on variant {i}"))?,
+            Some(first) => hold(
+                *first == outputs,
+                &format!("variant {i} gives different bits"),
+            )?,
             None => {
                 for (output, wanted) in outputs.iter().zip(&wanted) {
                     difference(case, output, wanted).map_or(Ok(()), |d| Err(Failure::Other(d)))?;

@@ -3,30 +3,30 @@
 /// A check of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Results agree with the reference.
+    /// Results match the reference.
     Agreement,
-    /// The executor refuses results whose sizes do not fit the op.
+    /// The executor refuses results with sizes that do not match the op.
     Misfit,
 }
 
 /// An op that fails a check on an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct Exception {
-    /// Name of the executor, or `every`.
+    /// The executor's name, or `every`.
     pub executor: &'static str,
     /// The check.
     pub check: Check,
-    /// The name of the op.
+    /// The op's name.
     pub op: &'static str,
     /// The reason for the exception.
     pub why: &'static str,
 }
 
-/// Stands for all executors, for ops without cases.
+/// All executors; used for ops without cases.
 pub(super) const EVERY: &str = "every";
 
-const LEAF: &str = "a leaf, which an executor loads and does not compute";
-const COLLECTIVE: &str = "its participants are places, and a case has one";
+const LEAF: &str = "a leaf is loaded, not computed";
+const COLLECTIVE: &str = "a collective needs several places, and a case has one";
 const ANY_ROWS: &str = "the kernel fills any number of rows";
 
 /// All exceptions.
@@ -38,7 +38,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     skip(EVERY, "all_gather", COLLECTIVE),
     skip(EVERY, "reduce_scatter", COLLECTIVE),
     skip(EVERY, "all_to_all", COLLECTIVE),
-    skip("cuda", "opaque", "ops of ggml run on the CPU"),
+    skip("cuda", "opaque", "ggml's ops run on the CPU"),
     accept("cpu", "arange", ANY_ROWS),
     accept("cpu", "repeat", ANY_ROWS),
 ];

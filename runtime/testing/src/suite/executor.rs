@@ -1,4 +1,4 @@
-//! The interface of executors that the suite tests.
+//! The interface of executors under test.
 
 use tpc_runtime::ExecError;
 
@@ -7,21 +7,21 @@ use crate::compare::operands;
 use crate::random::Random;
 use crate::stored::Stored;
 
-/// The reason why a case did not run.
+/// The reason why a case failed.
 #[derive(Clone, Debug)]
 pub enum Failure {
-    /// The executor has no kernel for the op on these types.
+    /// The executor does not support the op with these types.
     NoKernel(String),
     /// An operand's index is out of range.
     Index {
-        /// The word for the indexed item, if reported.
+        /// The kind of indexed item, if reported.
         what: Option<&'static str>,
         /// The index.
         index: i64,
         /// The number of items.
         bound: i64,
     },
-    /// The sizes do not fit the op.
+    /// The sizes do not match the op.
     Shape(String),
     /// Another failure, such as a wrong result.
     Other(String),
@@ -44,10 +44,10 @@ impl From<ExecError> for Failure {
 
 /// Runs the op of a case on tensors in memory.
 pub trait ExecutorUnderTest {
-    /// Runs the op. `in_place` names an operand, and a result to write into the operand's memory.
+    /// Runs the op. `in_place` names an operand and the result that overwrites it.
     ///
     /// # Errors
-    /// Fails if the executor refuses the case or fails.
+    /// Returns a [`Failure`] if the executor refuses the case.
     fn run(
         &mut self,
         case: &Case,
@@ -77,9 +77,9 @@ pub trait ExecutorUnderTest {
 pub struct Factory {
     /// The executor's name in [`EXCEPTIONS`](super::EXCEPTIONS).
     pub executor: &'static str,
-    /// Cases per op.
+    /// The number of cases per op.
     pub cases: u64,
-    /// Builds variants of the executor, which must agree bit for bit. If the machine does not support the executor,
-    /// reports a skipped test and returns an empty list.
+    /// Builds variants of the executor, which must agree bit for bit. Reports a skipped test and returns an empty
+    /// list if the machine does not support the executor.
     pub build: fn() -> Vec<Box<dyn ExecutorUnderTest>>,
 }

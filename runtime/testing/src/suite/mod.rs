@@ -1,5 +1,5 @@
-//! One suite for all executors: a factory builds the executors under test, and the suite runs every case on them. It
-//! fails if an executor skips an op that is not in the table of exceptions, or passes an op that is.
+//! One suite for all executors: it runs every case on the executors that a factory builds. It fails if an executor
+//! skips an op without an exception, or passes an op with one.
 
 mod agreement;
 mod exceptions;

@@ -7,7 +7,7 @@ use super::executor::{ExecutorUnderTest, Factory, Failure};
 use crate::cases::{Case, generator, out_of_range};
 use crate::random::Random;
 
-/// Ops with an index operand, and the word for the indexed item.
+/// Ops with an index operand, and the indexed item.
 const INDEXED: [(&str, &str); 5] = [
     ("get_rows", "row"),
     ("set_rows", "slice to set"),
@@ -23,7 +23,7 @@ fn run(executor: &mut dyn ExecutorUnderTest, case: &Case) -> Result<(), Failure>
     executor.run(case, &mut operands, &mut results, None)
 }
 
-/// Runs cases whose indices are out of range.
+/// Runs cases with indices out of range.
 ///
 /// # Panics
 /// Panics if an executor does not report the index.
@@ -43,7 +43,7 @@ pub fn refuse_indices(factory: &Factory) {
     }
 }
 
-/// Runs cases whose last result has one row too many, for executors that check sizes.
+/// Runs cases whose last result has one row too many.
 ///
 /// # Panics
 /// Panics if an executor accepts such a result without an exception, or an exception no longer applies.

@@ -1,16 +1,16 @@
-//! 32 elements of K: the order of operations that all products share.
+//! Products of 32 elements of K. All products share this order of operations.
 //!
-//! Products of codes under one scale (16 or 32 elements) are summed as integers, exactly. Then, in the order of K, a
-//! row's and token's f32 sum takes `f = fma(integer, scale · scale of the activations, f)` per scale, and after these
-//! `f = fma(minimum, sum of the activations, f)` per minimum.
+//! Products of codes with one scale (16 or 32 elements) are summed exactly, as integers. Then, in the order of K, the
+//! f32 sum of a row and token becomes `f = fma(integer, scale · scale of the activations, f)` per scale. Last, it
+//! becomes `f = fma(minimum, sum of the activations, f)` per minimum.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over registers count, so that they are unrolled alike"
+    reason = "counted loops over registers are unrolled"
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "each function has the contract of the functions that it calls"
+    reason = "callers meet the contracts of all calls"
 )]
 
 use crate::product::activations::Block;
@@ -21,7 +21,6 @@ use crate::product::simd::{Simd, Width};
 pub(in crate::product) trait Kind {
     const SUB: usize;
     const MIN: bool;
-    /// log2 of the offset of codes; `None` without offset.
     const OFFSET: Option<u32>;
     const WIDTH: Width;
 }
@@ -34,15 +33,11 @@ impl<L: Layout> Kind for L {
 }
 
 pub(super) trait Source<S: Simd> {
-    /// Returns unit `u < 8`.
     unsafe fn unit(&self, u: usize) -> S::I;
-    /// Returns the scale of the block or of its half `j`.
     unsafe fn scale(&self, j: usize) -> S::F;
-    /// Returns the minimum of the block or of its half `j`.
     unsafe fn min(&self, j: usize) -> S::F;
 }
 
-/// A block of a panel with its codes in registers.
 pub(super) struct Decoded<'a, S: Simd, L: Layout> {
     units: [S::I; 8],
     head: &'a <L::Scales as Scales>::Head<S>,
@@ -80,7 +75,6 @@ impl<S: Simd, L: Layout> Source<S> for Decoded<'_, S, L> {
     }
 }
 
-/// Sums of `V` panels and `W` tokens.
 pub(super) type F<S, const V: usize, const W: usize> = [[<S as Simd>::F; V]; W];
 
 #[inline(always)]
@@ -106,7 +100,7 @@ pub(super) unsafe fn add<S: Simd, K: Kind, B: Source<S>, const V: usize, const W
     }
 }
 
-/// Adds units `FROM..TO` under one scale. `negative` is minus the sum of the activations.
+/// Adds units `FROM..TO`, which share a scale. `negative` is the activations' negative sum.
 #[inline(always)]
 unsafe fn part<
     S: Simd,
@@ -167,7 +161,7 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
     }
 }
 
-/// Adds the minima of part `j` times the sums of the activations, one by one in the loop: mapping an array may be a
+/// Adds the minima of part `j` times the sums of the activations. A loop, because mapping an array may compile to a
 /// call, which saves all registers.
 #[inline(always)]
 unsafe fn minima<S: Simd, B: Source<S>, const V: usize, const W: usize>(

@@ -1,12 +1,12 @@
-//! A panel times a few tokens, decoded in registers, for weights that come from memory and are used once.
+//! Multiplies a panel by a few tokens, decoding in registers, for weights that come from memory and are used once.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over registers count, so that they are unrolled alike"
+    reason = "counted loops over registers are unrolled"
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "each function has the contract of the functions that it calls"
+    reason = "callers meet the contracts of all calls"
 )]
 
 use super::block::{Decoded, add};
@@ -21,16 +21,12 @@ use std::marker::PhantomData;
 
 pub(in crate::product) struct Decode<'a> {
     pub geometry: &'a Geometry,
-    /// The order of the sum over K.
     pub plan: &'a Plan,
     pub panel: *const u8,
-    /// First block of each token's row.
     pub x: [*const Block; TOKENS],
-    /// The output.
     pub sums: &'a mut Sums,
 }
 
-/// [`Decode`] for panels of layout `L` and for `W` tokens.
 struct Tile<'a, L, const W: usize>(Decode<'a>, PhantomData<L>);
 
 impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
@@ -45,7 +41,7 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
         } = self.0;
         let mut stack = [[[S::fsplat(0.0)]; W]; SUMS];
         let mut depth = 0;
-        // Prefetches the scales after the next panel's steps, needed by its first step.
+        // Prefetches the trailing scales of the next panel, needed by its first step.
         for line in (geometry.steps_bytes()..geometry.panel).step_by(64) {
             S::prefetch(panel.wrapping_add(geometry.panel + line));
         }
@@ -87,11 +83,11 @@ impl<L: Layout, const W: usize> Kernel for Tile<'_, L, W> {
     }
 }
 
-/// Runs the product of `W` tokens on an instruction set.
+/// Runs [`Decode`] for `W` tokens.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has a block
-/// for each of the geometry's.
+/// The machine has the instructions of `S`; the panel has the geometry of `L`; each of the first `W` rows has all
+/// blocks of the geometry.
 pub(super) unsafe fn run<S: Simd, L: Layout, const W: usize>(work: Decode) {
     // SAFETY: caller's contract.
     unsafe { S::enter(Tile::<L, W>(work, PhantomData)) }

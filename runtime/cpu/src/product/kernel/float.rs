@@ -1,16 +1,16 @@
-//! Multiplies panels of float weights by a few tokens; activations stay f32.
+//! Multiplies panels of float weights by a few tokens. Activations stay f32.
 //!
-//! Elements `e` of a panel's 16 rows are adjacent. Over a chunk of K, each pair of a row and a token has two sums `f =
-//! fma(weight, activation, f)`: of even and of odd elements. The two are added at the end. A single sum would be
-//! limited by the latency of `fma`.
+//! Elements `e` of a panel's 16 rows are adjacent. In a chunk of K, each pair of row and token has two sums
+//! `f = fma(weight, activation, f)`: of even and of odd elements. They are added at the end. With one sum, the latency
+//! of `fma` would limit the speed.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over registers count, so that they are unrolled alike"
+    reason = "counted loops over registers are unrolled"
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "each function has the contract of the functions that it calls"
+    reason = "callers meet the contracts of all calls"
 )]
 
 use super::{SUMS, Sums, TOKENS};
@@ -21,10 +21,10 @@ use std::marker::PhantomData;
 
 pub(in crate::product) trait Element {
     const BYTES: usize;
-    /// Reads the same element of 16 rows.
+    /// Reads element `e` of 16 rows.
     ///
     /// # Safety
-    /// Same as [`Simd`]; the elements are at `p`.
+    /// Same as [`Simd`]; `p` points to the elements.
     unsafe fn get<S: Simd>(p: *const u8) -> S::F;
 }
 
@@ -55,25 +55,19 @@ impl Element for Bf16 {
 }
 
 pub(in crate::product) struct Floats<'a> {
-    /// The order of the sum over K.
     pub plan: &'a Plan,
-    /// Elements of K.
     pub k: usize,
-    /// The first panel; the other panels follow.
+    /// The first panel; others follow.
     pub panel: *const u8,
-    /// Bytes from panel to panel.
+    /// Bytes between panels.
     pub panel_bytes: usize,
-    /// First element of each token's row.
     pub x: [*const f32; TOKENS],
-    /// The output.
     pub sums: &'a mut Sums,
 }
 
-/// [`Floats`] with constant sizes: `V` panels of elements `E`, and `W` tokens.
 struct Tile<'a, E, const V: usize, const W: usize>(Floats<'a>, PhantomData<E>);
 
 impl<E: Element, const V: usize, const W: usize> Tile<'_, E, V, W> {
-    /// Adds element `e` of all panels and tokens.
     #[inline(always)]
     unsafe fn add<S: Simd>(&self, f: &mut [[S::F; V]; W], e: usize) {
         let Floats {
@@ -139,7 +133,7 @@ impl<E: Element, const V: usize, const W: usize> Kernel for Tile<'_, E, V, W> {
     }
 }
 
-/// Runs the product of `V` panels and `W` tokens on an instruction set.
+/// Runs [`Floats`] for `V` panels and `W` tokens.
 ///
 /// # Safety
 /// The machine has the instructions of `S`; the `V` panels and each of the first `W` rows have `k` elements.

@@ -1,4 +1,4 @@
-//! The product functions of each type on each instruction set; types without a line have none.
+//! Product functions per type and instruction set.
 
 use super::block::Kind;
 use super::decode::{self, Decode};
@@ -17,30 +17,28 @@ use crate::product::simd::portable::Portable;
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
 use tpc_ir::DType;
 
-/// Properties of a stored type on all instruction sets.
 #[derive(Clone, Copy)]
 pub(in crate::product) struct Quantised {
-    /// Panel shape, from the first block in the file and the number of blocks.
+    /// Computes the panel shape from the first block in the file and the number of blocks.
     pub geometry: fn(usize, usize) -> Geometry,
     pub pack: fn(&PackPanel, &mut [u8]),
-    /// Step, in blocks of 32, at which a part may start inside a file block: 1, or the whole file block.
+    /// The unit, in blocks of 32, at which a part may start inside a file block: 1 or the file block.
     pub granule: usize,
 }
 
 type PerTokens<F> = [Option<F>; TOKENS + 1];
 
-/// Products of a quantised type. The functions have the requirements of the `run` functions in their modules; the
-/// machine has the instructions of the table's [`Isa`].
+/// Products of a quantised type. The functions have the requirements of their modules' `run` functions. The machine
+/// has the instructions of the table's [`Isa`].
 #[derive(Clone, Copy)]
 pub(in crate::product) struct QuantisedKernels {
     pub decode: PerTokens<unsafe fn(Decode)>,
     pub unpack: unsafe fn(Unpack),
     pub tile: [PerTokens<unsafe fn(Multiply)>; PANELS],
     pub panels: usize,
-    /// Elements under one scale: 16 or 32.
+    /// Elements per scale: 16 or 32.
     pub sub: usize,
     pub min: bool,
-    /// The offset of codes.
     pub offset: u8,
 }
 
@@ -58,7 +56,7 @@ pub(in crate::product) fn widest<F: Copy>(of: &PerTokens<F>, left: usize) -> (us
         .expect("invariant: every table has one token")
 }
 
-/// An expression for the stored form `$L` of a quantised type; otherwise `None`.
+/// Evaluates `$e` with the stored form `$L` of a quantised type, or returns `None`.
 macro_rules! with_layout {
     ($dtype:expr, $L:ident => $e:expr) => {{
         macro_rules! of {
@@ -101,7 +99,6 @@ macro_rules! with_layout {
     }};
 }
 
-/// Returns a quantised type's properties; `None` for other types.
 pub(in crate::product) fn quantised(dtype: DType) -> Option<Quantised> {
     with_layout!(dtype, L => Quantised {
         geometry: Geometry::new::<L>,

@@ -1,14 +1,14 @@
-//! Decoded blocks of one or two panels times a few tokens.
+//! Multiplies decoded blocks of one or two panels by a few tokens.
 //!
-//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve needs 13.
+//! Two panels times six tokens need 8 loads for 12 dot instructions; one panel times twelve tokens needs 13 loads.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over registers count, so that they are unrolled alike"
+    reason = "counted loops over registers are unrolled"
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "each function has the contract of the functions that it calls"
+    reason = "callers meet the contracts of all calls"
 )]
 
 use super::block::{Kind, Source, add};
@@ -20,28 +20,23 @@ use crate::product::layout::codes::offset;
 use crate::product::simd::{Kernel, Simd, Width};
 use std::marker::PhantomData;
 
-/// Waiting sums of a token, per panel.
 pub(in crate::product) type Sum = [[f32; ROWS]; PANELS];
 
 /// Decoded panels times rows of activations, added to sums.
 pub(in crate::product) struct Multiply<'a> {
     pub panels: &'a [Unpacked; PANELS],
-    /// Blocks decoded in each panel.
     pub blocks: usize,
-    /// Per token, the block of the first decoded block.
+    /// The activations of the first decoded block, per token.
     pub x: [*const Block; TOKENS],
-    /// Sums of the first token.
     pub sums: *mut Sum,
-    /// True at the start of a segment: sums begin with zero.
+    /// True at the start of a segment, where sums begin with zero.
     pub first: bool,
-    /// Number of earlier sums to add at the end, last first, each stored `stride` before its successor. The result
+    /// Number of earlier sums to add at the end, last first. Each is stored `stride` sums before the next. The result
     /// replaces the sum added last.
     pub merges: usize,
-    /// See `merges`.
     pub stride: usize,
 }
 
-/// [`Multiply`] for `V` panels of kind `K` and for `W` tokens.
 struct Tile<'a, K, const V: usize, const W: usize>(Multiply<'a>, PhantomData<K>);
 
 struct Read<K> {
@@ -121,7 +116,7 @@ impl<K: Kind, const V: usize, const W: usize> Kernel for Tile<'_, K, V, W> {
     }
 }
 
-/// A kind by its properties: `LOG2` of the offset, or -1 without offset.
+/// The kind with these properties. `LOG2` is log2 of the offset, or -1 without offset.
 pub(super) struct Of<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool>;
 
 impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
@@ -133,10 +128,10 @@ impl<const SUB: usize, const MIN: bool, const LOG2: i32, const WIDE: bool> Kind
     const WIDTH: Width = if WIDE { Width::Wide } else { Width::Narrow };
 }
 
-/// Runs the product of `V` panels and `W` tokens on an instruction set.
+/// Runs [`Multiply`] for `V` panels and `W` tokens.
 ///
 /// # Safety
-/// The machine has the instructions of `S`; each of the first `W` rows has the blocks, and `sums` and the earlier sums
+/// The machine has the instructions of `S`; each of the first `W` rows has the blocks; `sums` and the earlier sums
 /// have `W` tokens.
 pub(super) unsafe fn run<S: Simd, K: Kind, const V: usize, const W: usize>(work: Multiply) {
     // SAFETY: caller's contract.

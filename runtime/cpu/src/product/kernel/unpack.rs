@@ -1,12 +1,12 @@
-//! Blocks of a panel decoded into a cache, for batches that reuse them.
+//! Decodes blocks of a panel into a cache, for batches that reuse them.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(
     clippy::needless_range_loop,
-    reason = "loops over registers count, so that they are unrolled alike"
+    reason = "counted loops over registers are unrolled"
 )]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "each function has the contract of the functions that it calls"
+    reason = "callers meet the contracts of all calls"
 )]
 
 use super::block::{Decoded, Source};
@@ -16,7 +16,7 @@ use crate::product::simd::{Kernel, Simd};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The maximum number of blocks decoded together. With six tokens' activations they fill a first-level cache well.
+/// Maximum number of blocks decoded together. They fit a first-level cache with six tokens' activations.
 pub(in crate::product) const BLOCKS: usize = 16;
 
 #[derive(Clone)]
@@ -37,7 +37,6 @@ impl Unpacked {
     };
 }
 
-/// A panel and at most [`BLOCKS`] of its blocks.
 pub(in crate::product) struct Unpack<'a> {
     pub geometry: &'a Geometry,
     pub panel: *const u8,
@@ -45,7 +44,6 @@ pub(in crate::product) struct Unpack<'a> {
     pub out: &'a mut Unpacked,
 }
 
-/// [`Unpack`] for panels of layout `L`.
 struct Of<'a, L>(Unpack<'a>, PhantomData<L>);
 
 impl<L: Layout> Kernel for Of<'_, L> {
@@ -87,11 +85,11 @@ impl<L: Layout> Kernel for Of<'_, L> {
     }
 }
 
-/// Decodes on an instruction set.
+/// Runs [`Unpack`].
 ///
 /// # Safety
-/// The machine has the instructions of `S`; the panel has the geometry of `L`, and the blocks are some of it and at
-/// most [`BLOCKS`].
+/// The machine has the instructions of `S`; the panel has the geometry of `L`, and contains the blocks; there are at
+/// most [`BLOCKS`] blocks.
 pub(super) unsafe fn run<S: Simd, L: Layout>(work: Unpack) {
     // SAFETY: caller's contract.
     unsafe { S::enter(Of::<L>(work, PhantomData)) }

@@ -1,7 +1,7 @@
 //! Codes of 1 to 8 bits per element: a block of 32 elements of 16 rows.
 //!
-//! A body is whole cache lines. Lane `r` of a line is a word of row `r`. Byte `i` of the word has a field for element
-//! `4·u + i` of each of several units `u`:
+//! A body is whole cache lines. Lane `r` of a line is a word of row `r`. Byte `i` of the word holds fields of element
+//! `4·u + i` for several units `u`:
 //!
 //! | fields   | line `l`, bit `b` of a byte    |
 //! |----------|--------------------------------|
@@ -10,27 +10,26 @@
 //! | 2 bits   | unit `4·l + b/2`, 2 lines      |
 //! | 1 bit    | unit `b`, one line             |
 //!
-//! Codes of 3, 5 and 6 bits have their low bits in the lines of the wider fields and their high bits in further lines.
+//! Codes of 3, 5 and 6 bits store low bits like the wider fields and high bits in further lines.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(unsafe_op_in_unsafe_fn, reason = "every body has BYTES bytes")]
 
 use super::{Codes, ROWS};
 use crate::product::simd::{Simd, Width};
 
-/// The prefetch distance in bytes; each line read prefetches one line. Out-of-order execution does not look far enough
-/// ahead, because the instructions between loads fill its window. Lines go to the second-level cache: the first has too
-/// few misses in flight to reach the memory's full speed. The distance is not a multiple of 4 KiB, because such lines
-/// would share a cache set with the lines in use.
+/// The prefetch distance in bytes; each line read prefetches one line. Out-of-order execution cannot look this far
+/// ahead, because the instructions between loads fill its window. Lines go to the second-level cache, because the
+/// first level supports too few misses in flight for full bandwidth. The distance is not a multiple of 4 KiB, because
+/// such lines would share a cache set with lines in use.
 pub(in crate::product) const AHEAD: usize = 6080;
 
-/// Loads a line of a body, and prefetches the line at distance [`AHEAD`].
+/// Loads a line of a body, and prefetches the line [`AHEAD`] bytes later.
 #[inline(always)]
 unsafe fn line<S: Simd>(body: *const u8, l: usize) -> S::I {
     S::prefetch(body.wrapping_add(64 * l + AHEAD));
     S::load(body.add(64 * l))
 }
 
-/// Returns the bytes of row `row` in line `l`.
 fn word(body: &mut [u8], l: usize, row: usize) -> &mut [u8; 4] {
     let at = 64 * l + 4 * row;
     body[at..]
@@ -64,13 +63,11 @@ fn put1(codes: &[u8; 32], shift: u32, row: usize, body: &mut [u8]) {
     }
 }
 
-/// Returns the fields that `mask` selects in every byte.
 #[inline(always)]
 unsafe fn mask<S: Simd>(mask: u8) -> S::I {
     S::splat(i32::from_ne_bytes([mask; 4]))
 }
 
-/// Shifts `v` so that bit `from` moves to bit `to`.
 #[inline(always)]
 unsafe fn moved<S: Simd>(v: S::I, from: u32, to: u32) -> S::I {
     match from.cmp(&to) {
@@ -101,7 +98,7 @@ unsafe fn get4<S: Simd>(body: *const u8) -> [S::I; 8] {
     ]
 }
 
-/// Returns the 2-bit fields of two lines at bit `to` of every byte.
+/// Returns the 2-bit fields of two lines, moved to bit `to` of every byte.
 #[inline(always)]
 unsafe fn get2<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     let field = mask::<S>(3 << to);
@@ -118,7 +115,7 @@ unsafe fn get2<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     ]
 }
 
-/// Returns the bits of a line at bit `to` of every byte.
+/// Returns the bits of a line, moved to bit `to` of every byte.
 #[inline(always)]
 unsafe fn get1<S: Simd>(body: *const u8, to: u32) -> [S::I; 8] {
     let bit = mask::<S>(1 << to);
@@ -149,7 +146,6 @@ unsafe fn join<S: Simd>(low: [S::I; 8], high: [S::I; 8]) -> [S::I; 8] {
     ]
 }
 
-/// Returns the offset of a type's codes, if it has one.
 pub(in crate::product) const fn offset(log2: i32) -> Option<u32> {
     if log2 < 0 {
         None
@@ -174,7 +170,7 @@ impl Codes for Sign {
     }
 }
 
-/// Two bits; `LOG2` of the offset, or -1 for none.
+/// Two bits. `LOG2` is log2 of the offset, or -1 without offset.
 pub(in crate::product) struct Two<const LOG2: i32>;
 
 impl<const LOG2: i32> Codes for Two<LOG2> {
@@ -207,7 +203,7 @@ impl Codes for Three {
     }
 }
 
-/// Four bits; `LOG2` of the offset, or -1 for none.
+/// Four bits; `LOG2` as in [`Two`].
 pub(in crate::product) struct Four<const LOG2: i32>;
 
 impl<const LOG2: i32> Codes for Four<LOG2> {
@@ -223,7 +219,7 @@ impl<const LOG2: i32> Codes for Four<LOG2> {
     }
 }
 
-/// Five bits; `LOG2` of the offset, or -1 for none.
+/// Five bits; `LOG2` as in [`Two`].
 pub(in crate::product) struct Five<const LOG2: i32>;
 
 impl<const LOG2: i32> Codes for Five<LOG2> {
@@ -284,17 +280,13 @@ impl Codes for Byte {
     }
 }
 
-/// A table of 16 values, offset so that all are positive.
+/// A table of 16 values, offset to be positive.
 pub(in crate::product) trait Table {
-    /// log2 of the offset.
     const OFFSET: u32;
-    /// The size of the values with their offset.
     const WIDTH: Width;
-    /// The values with their offset.
     const VALUES: [u8; 16];
 }
 
-/// Looks up indices in the table.
 #[inline(always)]
 unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
     let table = S::splat16(&T::VALUES);
@@ -310,7 +302,6 @@ unsafe fn looked_up<S: Simd, T: Table>(w: [S::I; 8]) -> [S::I; 8] {
     ]
 }
 
-/// Four bits that index a table.
 pub(in crate::product) struct Indexed<T>(T);
 
 impl<T: Table> Codes for Indexed<T> {
@@ -326,7 +317,7 @@ impl<T: Table> Codes for Indexed<T> {
     }
 }
 
-/// Three bits that index a table; only the table's first eight entries are used.
+/// Three-bit indices into a table's first eight entries.
 pub(in crate::product) struct Indexed3<T>(T);
 
 impl<T: Table> Codes for Indexed3<T> {
@@ -344,7 +335,6 @@ impl<T: Table> Codes for Indexed3<T> {
     }
 }
 
-/// Adds an offset to the values.
 const fn above<const N: usize>(values: [i8; N], offset: i16) -> [u8; N] {
     let mut out = [0; N];
     let mut i = 0;
@@ -369,7 +359,7 @@ impl Table for Iq4 {
     );
 }
 
-/// Twice the values of e2m1.
+/// The values of e2m1, times two.
 pub(in crate::product) struct Fp4;
 
 impl Table for Fp4 {
@@ -381,7 +371,6 @@ impl Table for Fp4 {
     );
 }
 
-/// The values of iq1.
 pub(in crate::product) struct Iq1;
 
 impl Table for Iq1 {
@@ -390,7 +379,6 @@ impl Table for Iq1 {
     const VALUES: [u8; 16] = above([-9, -7, -1, 1, 7, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], 16);
 }
 
-/// The values of iq2.
 pub(in crate::product) struct Iq2;
 
 impl Table for Iq2 {
@@ -413,7 +401,6 @@ impl Table for Iq3Wide {
     );
 }
 
-/// The values of iq3_s.
 pub(in crate::product) struct Iq3;
 
 impl Table for Iq3 {

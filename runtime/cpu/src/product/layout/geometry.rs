@@ -1,4 +1,4 @@
-//! Positions of the steps of a panel, in bytes.
+//! Byte positions of the steps of a panel.
 
 use super::{Codes, Layout, STEP, Scales};
 use std::ops::Range;
@@ -6,36 +6,34 @@ use std::ops::Range;
 /// Shape of a stored type's panels over a part of K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::product) struct Geometry {
-    /// Blocks of 32.
+    /// Number of blocks of 32.
     pub blocks: usize,
-    /// Blocks of the first step's 8 that precede the part.
+    /// Blocks of the first step that precede the part.
     pub skip: usize,
     body: usize,
-    /// Bytes of a head, without bytes counted per block.
+    /// Bytes of a head, without bytes per block.
     head: usize,
     head_block: usize,
-    /// Bytes of trailing scales per step, after all steps.
     behind: usize,
-    /// Bytes of all steps, whole cache lines.
+    /// Bytes of all steps, in whole cache lines.
     steps_bytes: usize,
-    /// Bytes of a panel, whole cache lines.
+    /// Bytes of a panel, in whole cache lines.
     pub panel: usize,
 }
 
 #[derive(Debug)]
 pub(in crate::product) struct Step {
-    /// Range of its head in the panel.
     pub head: Range<usize>,
-    /// Position of its trailing scales in the panel.
+    /// Position of the step's trailing scales in the panel.
     pub behind: usize,
-    /// Position in the panel of the first requested block's body.
+    /// Position of the first requested block's body in the panel.
     pub body: usize,
-    /// The requested blocks, counted in the step.
+    /// The requested blocks, numbered within the step.
     pub blocks: Range<usize>,
 }
 
 impl Geometry {
-    /// Returns the geometry of `blocks` blocks of 32, the first of which is block `first` of the file's rows.
+    /// Returns the geometry of `blocks` blocks of 32, starting at block `first` of the file's rows.
     pub(in crate::product) fn new<L: Layout>(first: usize, blocks: usize) -> Geometry {
         let (per_block, bytes) = (L::Scales::PER_BLOCK, L::Scales::HEAD);
         let (head, head_block) = if per_block { (0, bytes) } else { (bytes, 0) };
@@ -56,7 +54,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the step of block `at`, from there to block `end` or to its own end.
+    /// Returns the step of block `at`, from this block to block `end` or the end of the step.
     #[inline(always)]
     pub(in crate::product) fn step(&self, at: usize, end: usize) -> Step {
         let index = (at + self.skip) / STEP;
@@ -75,7 +73,7 @@ impl Geometry {
         }
     }
 
-    /// Returns the position of the trailing scales: after all steps.
+    /// Returns the position of the trailing scales after all steps.
     pub(in crate::product) const fn steps_bytes(&self) -> usize {
         self.steps_bytes
     }

@@ -1,12 +1,12 @@
-//! The layout of quantised weights in memory: sixteen rows in sixteen lanes.
+//! The memory layout of quantised weights: sixteen rows in sixteen lanes.
 //!
-//! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements; the first and the last may be shorter. A
-//! step is a head with the scales, then a body with codes for each block of 32 elements. The codes of 4 elements of a
-//! row are a *unit*. For 8-bit codes, unit `u` of row `r` begins at byte `4·(16·u + r)` of the body; smaller codes
-//! share these words ([`codes`]). A 64-byte load therefore reads one unit of all rows, and one dot instruction
-//! multiplies it by 4 activations in all lanes. Sizes equal the file's unless [`types`] states another size.
+//! A *panel* is 16 rows. Along K it is a sequence of *steps* of 256 elements; the first and last step may be shorter.
+//! A step is a head with the scales, then a body with codes for each block of 32 elements. The codes of 4 elements of
+//! a row are a *unit*. For 8-bit codes, unit `u` of row `r` begins at byte `4·(16·u + r)` of the body; smaller codes
+//! share these words ([`codes`]). A 64-byte load reads one unit of all rows, and one dot instruction multiplies it by
+//! 4 activations in all lanes. Sizes equal the file's unless [`types`] states another size.
 //!
-//! If the scales of a step are half a cache line, every second step would straddle lines. Such scales are stored after
+//! If a step's scales take half a cache line, every second step would straddle lines. Such scales are stored after
 //! the panel's steps (`behind`), one entry per step.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
@@ -25,11 +25,11 @@ pub(super) const STEP: usize = 8;
 /// Stored codes of a block of 32 elements, for 16 rows.
 pub(super) trait Codes {
     const BYTES: usize;
-    /// log2 of the offset of codes; `None` without offset.
+    /// log2 of the codes' offset, or `None` without offset.
     const OFFSET: Option<u32>;
     const WIDTH: Width;
 
-    /// Stores the file's codes for row `row` of the panel.
+    /// Stores the file's codes as row `row` of the panel.
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]);
 
     /// Returns the 8 units of a body.
@@ -42,24 +42,23 @@ pub(super) trait Codes {
 /// Stored scales of a step, for 16 rows.
 pub(super) trait Scales {
     const SUB: usize;
-    /// True if each scale has a minimum.
     const MIN: bool;
     /// True if [`Scales::HEAD`] counts per block instead of per step.
     const PER_BLOCK: bool;
     const HEAD: usize;
-    /// Bytes of trailing scales per step, stored after all steps.
+    /// Bytes of trailing scales per step.
     const BEHIND: usize;
-    /// A decoded head, used for the whole step.
+    /// A decoded head, used for a whole step.
     type Head<S: Simd>: Copy;
 
-    /// Stores the scales of one file block for row `row` of the panel. `index` counts the file's blocks in the step,
-    /// which has `head` and `behind`.
+    /// Stores the scales of a file block as row `row` of the panel. `index` is the block's number in the step; `head`
+    /// and `behind` belong to the step.
     fn put(block: &[u8], index: usize, row: usize, head: &mut [u8], behind: &mut [u8]);
 
     /// Reads a head.
     ///
     /// # Safety
-    /// Same as [`Simd`]; the step's head is at `head` and its trailing scales are at `behind`.
+    /// Same as [`Simd`]; `head` and `behind` point to the step's head and trailing scales.
     unsafe fn head<S: Simd>(head: *const u8, behind: *const u8) -> Self::Head<S>;
 
     /// Returns the scale of part `j` (16 elements) of block `b` of the step.
@@ -68,20 +67,20 @@ pub(super) trait Scales {
     /// Same as [`Scales::head`], and the head's memory is still valid.
     unsafe fn scale<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 
-    /// Returns the minimum, added to `scale · code`, of part `j` of block `b`.
+    /// Returns the minimum of part `j` of block `b`, which is added to `scale · code`.
     ///
     /// # Safety
     /// Same as [`Scales::scale`].
     unsafe fn min<S: Simd>(head: &Self::Head<S>, b: usize, j: usize) -> S::F;
 }
 
-/// A stored type: codes, scales, and their place in the file.
+/// A stored type: codes, scales, and their positions in the file.
 pub(super) trait Layout {
     type Codes: Codes;
     type Scales: Scales;
     const BLOCK: usize;
     const BYTES: usize;
 
-    /// Reads a file block's [`Layout::BLOCK`] codes to the start of `out`.
+    /// Reads a file block's [`Layout::BLOCK`] codes into the start of `out`.
     fn codes(block: &[u8], out: &mut [u8; 256]);
 }

@@ -1,8 +1,8 @@
 //! Scales and minima of a step, for 16 rows.
 //!
-//! A *slot* holds one number of each row: 16 bytes, or 16 f16. Six-bit numbers are cut into a low nibble and a high
-//! pair of bits. Number `n` of 16 has its nibble in slot `n % 4 + 4·(n / 8)`, in the low or high half by `n / 4 % 2`.
-//! Its pair is in slot `8 + n % 4` at bit `2·(n / 4)`.
+//! A *slot* holds one number per row: 16 bytes, or 16 f16. Six-bit numbers are split into the low four and the high
+//! two bits. The low bits of number `n` of 16 are in slot `n % 4 + 4·(n / 8)`, in half `n / 4 % 2` of the byte (0 is
+//! low). The high bits are in slot `8 + n % 4` at bit `2·(n / 4)`.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(unsafe_op_in_unsafe_fn, reason = "every head has HEAD bytes")]
 
@@ -21,7 +21,7 @@ unsafe fn negated<S: Simd>(v: S::F) -> S::F {
 #[derive(Clone, Copy)]
 pub(in crate::product) struct At(*const u8);
 
-/// An f16 scale per 32 elements, at byte `FROM` of the file's block.
+/// An f16 scale per 32 elements, at byte `FROM` of the file block.
 pub(in crate::product) struct F16<const FROM: usize>;
 
 impl<const FROM: usize> Scales for F16<FROM> {
@@ -48,7 +48,7 @@ impl<const FROM: usize> Scales for F16<FROM> {
     }
 }
 
-/// Two f16 per 32 elements: scale and minimum.
+/// An f16 scale and an f16 minimum per 32 elements.
 pub(in crate::product) struct F16Min;
 
 impl Scales for F16Min {
@@ -76,7 +76,7 @@ impl Scales for F16Min {
     }
 }
 
-/// An e8m0 number per 32 elements: mxfp4. The scale is half the number, `2^(e - 128)`.
+/// An e8m0 number per 32 elements (mxfp4). The scale is half the number, `2^(e - 128)`.
 pub(in crate::product) struct E8m0;
 
 impl Scales for E8m0 {
@@ -93,8 +93,8 @@ impl Scales for E8m0 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// Computes the f32 bits: `(e - 1) << 23`, or `(e + 1) << 21` for the two subnormals. The larger of the two is
-    /// always right, because the second is smaller for all other codes.
+    /// Computes the f32 bits: `(e - 1) << 23`, or `(e + 1) << 21` for the two subnormals. The maximum of both is
+    /// correct, because the second is smaller for all other codes.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, _: usize) -> S::F {
         let e = S::u8x16(head.0.add(ROWS * b));
@@ -108,7 +108,7 @@ impl Scales for E8m0 {
     }
 }
 
-/// A ue4m3 number per 16 elements: nvfp4. The scale is half the number. NaN decodes to zero and is stored as zero.
+/// A ue4m3 number per 16 elements (nvfp4). The scale is half the number. NaN is stored as zero.
 pub(in crate::product) struct Ue4m3;
 
 impl Scales for Ue4m3 {
@@ -127,7 +127,7 @@ impl Scales for Ue4m3 {
     unsafe fn head<S: Simd>(head: *const u8, _: *const u8) -> At {
         At(head)
     }
-    /// Reads e4m3 bits as an f32: the value times 2^-120, also for subnormals.
+    /// Reads e4m3 bits as an f32: the value times 2^-120, including subnormals.
     #[inline(always)]
     unsafe fn scale<S: Simd>(head: &At, b: usize, j: usize) -> S::F {
         let d = S::u8x16(head.0.add(ROWS * (2 * b + j)));
@@ -139,7 +139,7 @@ impl Scales for Ue4m3 {
     }
 }
 
-/// One f16 scale per 256 elements, at byte `FROM` of the file's block.
+/// One f16 scale per 256 elements, at byte `FROM` of the file block.
 pub(in crate::product) struct Whole<const FROM: usize>;
 
 impl<const FROM: usize> Scales for Whole<FROM> {
@@ -166,7 +166,7 @@ impl<const FROM: usize> Scales for Whole<FROM> {
     }
 }
 
-/// One f32 scale per 256 elements: q8_k.
+/// One f32 scale per 256 elements (q8_k).
 pub(in crate::product) struct WholeF32;
 
 impl Scales for WholeF32 {
@@ -193,7 +193,7 @@ impl Scales for WholeF32 {
     }
 }
 
-/// An f16 scale per `N` elements, with several per step of 256: q1_0, q2_0.
+/// An f16 scale per `N` elements, with several scales per step (q1_0, q2_0).
 pub(in crate::product) struct Each<const N: usize>;
 
 impl<const N: usize> Scales for Each<N> {
@@ -230,7 +230,7 @@ fn put_six(numbers: [u8; 16], row: usize, out: &mut [u8]) {
     }
 }
 
-/// 16 six-bit numbers per row for 16 rows, one byte each.
+/// 16 six-bit numbers for each of 16 rows, one byte each.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct SixBits([u8; 16 * ROWS]);
@@ -249,7 +249,7 @@ unsafe fn get_six<S: Simd>(p: *const u8) -> SixBits {
     out
 }
 
-/// Returns the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from bytes 4 to 16 of the file's block.
+/// Returns the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from bytes 4 to 16 of the file block.
 fn six_of_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|n| {
         let (j, at) = (n % 8, 4 * (n / 8));
@@ -262,7 +262,7 @@ fn six_of_k(packed: &[u8]) -> [u8; 16] {
     })
 }
 
-/// Two f16 per 256 elements, and a six-bit scale and minimum per 32: q4_k, q5_k.
+/// Two f16 per 256 elements, and a six-bit scale and minimum per 32 (q4_k, q5_k).
 pub(in crate::product) struct K32;
 
 #[derive(Clone, Copy)]
@@ -304,7 +304,7 @@ impl Scales for K32 {
     }
 }
 
-/// An f16 per 256 elements, and a signed byte per 16: q6_k.
+/// An f16 per 256 elements, and a signed byte per 16 (q6_k).
 pub(in crate::product) struct K16Bytes;
 
 /// The scale of 256 elements, and the address of the smaller scales.
@@ -315,7 +315,7 @@ pub(in crate::product) struct Scaled<F> {
 }
 
 impl<F: Copy> Scaled<F> {
-    /// Returns, for each row, unsigned number `n` times the row's scale.
+    /// Returns each row's unsigned number `n` times the row's scale.
     ///
     /// # Safety
     /// Same as [`Simd`]; the head has more than `n` numbers.
@@ -356,7 +356,7 @@ impl Scales for K16Bytes {
     }
 }
 
-/// An f16 per 256 elements, and a six-bit scale, offset by 32, per 16: q3_k.
+/// An f16 per 256 elements, and a six-bit scale with offset 32 per 16 (q3_k).
 pub(in crate::product) struct K16Six;
 
 #[derive(Clone, Copy)]
@@ -365,7 +365,7 @@ pub(in crate::product) struct K16SixHead<F> {
     numbers: SixBits,
 }
 
-/// Returns the 16 scales of q3_k, from bytes 96 to 108 of the file's block.
+/// Returns the 16 scales of q3_k, from bytes 96 to 108 of the file block.
 fn six_of_q3_k(packed: &[u8]) -> [u8; 16] {
     std::array::from_fn(|j| {
         let low = packed[j % 8] >> (4 * (j / 8)) & 15;
@@ -402,7 +402,7 @@ impl Scales for K16Six {
     }
 }
 
-/// Two f16 per 256 elements, and a 4-bit scale and minimum per 16: q2_k.
+/// Two f16 per 256 elements, and a 4-bit scale and minimum per 16 (q2_k).
 pub(in crate::product) struct K16Nibbles;
 
 #[derive(Clone, Copy)]
@@ -446,9 +446,9 @@ impl Scales for K16Nibbles {
     }
 }
 
-/// An f16 per 256 elements, and a six-bit scale, offset by 32, per 32: iq4_xs. Number `n` of 8 has its nibble in slot
-/// `n % 4` of four, in the low or high half by `n / 4`. Its pair of bits is in slot `n % 2` of two more slots, at bit
-/// `2·(n / 2)`.
+/// An f16 per 256 elements, and a six-bit scale with offset 32 per 32 (iq4_xs). The low four bits of number `n` of 8
+/// are in slot `n % 4` of four, in half `n / 4` of the byte (0 is low). The high two bits are in slot `n % 2` of two
+/// more slots, at bit `2·(n / 2)`.
 pub(in crate::product) struct K32Six;
 
 impl Scales for K32Six {

@@ -1,12 +1,12 @@
 //! The memory layout of every quantised type. [`tpc_runtime::quant`] describes the file's blocks.
 //!
 //! Sizes equal the file's, with three exceptions. tq1_0 takes 66 bytes per block instead of 54, because its codes are
-//! stored in two bits. q8_1 and q8_k omit the sums, which decoding ignores. q1_0 and q2_0 have the head of a whole step
-//! even if K ends within the step.
+//! stored in two bits. q8_1 and q8_k omit the sums, which decoding does not use. q1_0 and q2_0 store the head of a
+//! whole step even if K ends within the step.
 //!
-//! Types that index grids are stored as element values with the file's scales. Elements have 6 values (iq1, iq2) in 3
-//! bits, or 16 (iq3) in 4. These types are therefore as fast as the others, but larger than in the file: iq1 about
-//! twice, iq2 by a third to two thirds, iq3 by a quarter to two fifths.
+//! Types with grids are stored as element values with the file's scales. Elements have 6 values (iq1, iq2) in 3 bits,
+//! or 16 values (iq3) in 4 bits. These types are as fast as others, but larger than in the file: iq1 about twice, iq2
+//! by a third to two thirds, iq3 by a quarter to two fifths.
 #![expect(unsafe_code, reason = "the functions of a trait are unsafe")]
 
 use super::codes::{
@@ -24,10 +24,9 @@ use std::marker::PhantomData;
 use tpc_ir::DType;
 use tpc_runtime::quant::{GridBlock, grid_block};
 
-/// A stored type: codes `C`, scales `S`, and `F` to find the codes in the file's block.
+/// A type with codes `C`, scales `S`, and code positions `F` in the file block.
 pub(in crate::product) struct Stored<C, S, F>(PhantomData<(C, S, F)>);
 
-/// Positions of codes in a block of the file.
 pub(in crate::product) trait FileCodes {
     const BLOCK: usize;
     const BYTES: usize;
@@ -45,7 +44,7 @@ impl<C: Codes, S: Scales, F: FileCodes> Layout for Stored<C, S, F> {
     }
 }
 
-/// Appends `BITS`-bit fields of each run of `width` bytes, lowest first, at bit `to` of the codes.
+/// Appends the `BITS`-bit fields of each run of `width` bytes, lowest first, at bit `to` of the codes.
 #[inline(always)]
 fn planes<const BITS: u32>(bytes: &[u8], width: usize, to: u32, out: &mut [u8]) {
     let mask = (1_u8 << BITS) - 1;
@@ -62,7 +61,7 @@ fn planes<const BITS: u32>(bytes: &[u8], width: usize, to: u32, out: &mut [u8]) 
     }
 }
 
-/// Nibbles of 32 elements in one run, after `FROM` bytes of a block of `BYTES`.
+/// The nibbles of 32 elements in one run, after `FROM` bytes of a block of `BYTES`.
 pub(in crate::product) struct Nibbles32<const BYTES: usize, const FROM: usize>;
 
 impl<const BYTES: usize, const FROM: usize> FileCodes for Nibbles32<BYTES, FROM> {
@@ -89,7 +88,7 @@ impl<const BYTES: usize, const FROM: usize> FileCodes for Five32<BYTES, FROM> {
     }
 }
 
-/// One byte per code: `BLOCK` codes after `FROM` bytes of a block of `BYTES`.
+/// `BLOCK` codes of one byte each, after `FROM` bytes of a block of `BYTES`.
 pub(in crate::product) struct Bytes<const BLOCK: usize, const BYTES: usize, const FROM: usize>;
 
 impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
@@ -103,7 +102,6 @@ impl<const BLOCK: usize, const BYTES: usize, const FROM: usize> FileCodes
     }
 }
 
-/// A file type that indexes grids.
 pub(in crate::product) trait Grid {
     const DTYPE: DType;
     type Table: Table;
@@ -111,7 +109,7 @@ pub(in crate::product) trait Grid {
     const SUB: usize;
 }
 
-/// Decodes a block to integers; malformed bytes give zeros.
+/// Decodes a block to integers. Malformed bytes give zeros.
 fn grid<G: Grid>(block: &[u8]) -> GridBlock {
     grid_block(G::DTYPE, block).unwrap_or(GridBlock {
         d: f16::ZERO,
@@ -135,7 +133,7 @@ impl<G: Grid> FileCodes for GridOf<G> {
     }
 }
 
-/// The layout of a type with grids: an f16 per 256 elements, stored after the steps, and a small odd number per 16 or
+/// The layout of types with grids: an f16 per 256 elements, stored after the steps, and a small odd number per 16 or
 /// 32.
 pub(in crate::product) struct GridOf<G>(PhantomData<G>);
 
@@ -173,7 +171,6 @@ impl<G: Grid> Scales for GridOf<G> {
     }
 }
 
-/// Defines types with grids: values, unit, elements per scale.
 macro_rules! grids {
     ($($(#[$doc:meta])* $name:ident: $dtype:ident, $table:ty, $unit:literal, $sub:literal;)*) => {$(
         $(#[$doc])*
@@ -239,7 +236,7 @@ file_codes! {
     CodesNvfp4: 64 in 36, |block, out| {
         planes::<4>(&block[4..], 8, 0, &mut out[..64]);
     }
-    /// tq1_0: digits in base three.
+    /// tq1_0: base-three digits.
     CodesTq1: 256 in 54, |block, out| {
         let (fives, fours) = out.split_at_mut(240);
         let (wide, narrow) = fives.split_at_mut(160);
@@ -293,9 +290,7 @@ pub(in crate::product) type Tq2_0 = Stored<Two<0>, Whole<64>, CodesTq2>;
 pub(in crate::product) type Q1_0 = Stored<Sign, Each<128>, CodesQ1>;
 pub(in crate::product) type Q2_0 = Stored<Two<0>, Each<64>, CodesQ2>;
 
-/// Grids with three-bit values.
 type Grid3<G> = Stored<Indexed3<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
-/// Grids with four-bit values.
 type Grid4<G> = Stored<Indexed<<G as Grid>::Table>, GridOf<G>, GridOf<G>>;
 pub(in crate::product) type Iq1S = Grid3<GridIq1S>;
 pub(in crate::product) type Iq1M = Grid3<GridIq1M>;

@@ -1,8 +1,7 @@
-//! Vectors of sixteen lanes, one per row of a weight. Kernels are written once, in these operations, for all
-//! instruction sets.
+//! Vectors of sixteen lanes, one per row of a weight. Kernels are written once for all instruction sets.
 //!
-//! A [`Kernel`] works over any [`Simd`]; [`Simd::enter`] compiles it for an instruction set. An operation gives the
-//! same bits on every instruction set, except the payload of a NaN.
+//! A [`Kernel`] is generic over [`Simd`]; [`Simd::enter`] compiles it for an instruction set. Operations give the
+//! same bits on every instruction set, except the payload of NaN.
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
@@ -15,9 +14,9 @@ pub(crate) mod x86_512;
 /// The size of unsigned codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Width {
-    /// Up to 127.
+    /// Codes up to 127.
     Narrow,
-    /// Up to 255, with an offset of 128.
+    /// Codes up to 255, with an offset of 128.
     Wide,
 }
 
@@ -25,21 +24,20 @@ pub(crate) trait Kernel {
     /// Runs the kernel.
     ///
     /// # Safety
-    /// The machine has the instructions of `S`, and the implementor's requirements on its own fields hold.
+    /// The machine has the instructions of `S`, and the implementor's requirements hold.
     unsafe fn run<S: Simd>(self);
 }
 
-/// Sixteen lanes of 32 bits each. Some operations treat [`Simd::I`] as 64 bytes: byte `4·r + i` is byte `i` of lane
-/// `r`.
+/// Sixteen lanes of 32 bits. Some operations treat [`Simd::I`] as 64 bytes: byte `4·r + i` is byte `i` of lane `r`.
 ///
 /// # Safety
-/// Every function requires that the machine has the instructions. A function with a pointer also requires that the
-/// bytes that it reads or writes exist. Pointers need no alignment.
+/// The machine has the instructions. The bytes that a function reads or writes through a pointer exist. Pointers may
+/// be unaligned.
 pub(crate) trait Simd: Copy + 'static {
     type I: Copy;
     type F: Copy;
 
-    /// Tokens of the widest register tile.
+    /// Maximum number of tokens in a register tile.
     const TOKENS: usize;
     /// Panels multiplied together for a large batch.
     const PANELS: usize;
@@ -48,9 +46,8 @@ pub(crate) trait Simd: Copy + 'static {
 
     unsafe fn load(p: *const u8) -> Self::I;
     unsafe fn store(p: *mut u8, v: Self::I);
-    /// Prefetches the cache line of an address, which need not be valid.
+    /// Prefetches the cache line of an address. The address may be invalid.
     unsafe fn prefetch(p: *const u8);
-    /// Broadcasts an integer.
     unsafe fn splat(v: i32) -> Self::I;
     /// Broadcasts the 4 bytes at `p`.
     unsafe fn splat4(p: *const i8) -> Self::I;
@@ -58,33 +55,32 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn and(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn or(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn xor(a: Self::I, b: Self::I) -> Self::I;
-    /// Adds lanes; wraps on overflow.
+    /// Adds lanes with wrapping.
     unsafe fn add(a: Self::I, b: Self::I) -> Self::I;
     unsafe fn max(a: Self::I, b: Self::I) -> Self::I;
     /// Shifts lanes left; `n < 32`.
     unsafe fn shl(a: Self::I, n: u32) -> Self::I;
-    /// Shifts lanes right and fills with zeros; `n < 32`.
+    /// Shifts lanes right, filling with zeros; `n < 32`.
     unsafe fn shr(a: Self::I, n: u32) -> Self::I;
-    /// Looks up each byte's low four bits in the table. All 16-byte groups of the table are equal, and the top bit of
-    /// each byte is clear.
+    /// Looks up the low four bits of each byte in the table. The table's 16-byte groups are equal, and each index
+    /// byte's top bit is clear.
     unsafe fn lookup(table: Self::I, index: Self::I) -> Self::I;
     unsafe fn u8x16(p: *const u8) -> Self::I;
     unsafe fn i8x16(p: *const u8) -> Self::I;
 
     /// Returns the initial accumulator of a block. `offset` is minus the codes' offset times the sum of the
-    /// activations. The result is `offset`, unless [`Simd::dot`] of wide codes subtracts it.
+    /// activations. The result is `offset`, unless [`Simd::dot`] subtracts the offset of wide codes itself.
     unsafe fn start(width: Width, offset: i32) -> Self::I;
-    /// Adds to each lane the dot product of four unsigned codes `w` and four signed bytes `x`; no `x` is -128. Narrow
+    /// Adds to each lane the dot product of four unsigned codes `w` and four signed bytes `x`. No `x` is -128. Narrow
     /// codes are below 128; wide codes are offset by 128.
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
 
-    /// Keeps the compiler from moving `a` behind later operations: it would run out of registers. The core reorders
-    /// loads itself.
+    /// Prevents the compiler from moving `a` after later operations, which would need too many registers. The core
+    /// reorders loads itself.
     unsafe fn settled(a: Self::I) -> Self::I;
 
     unsafe fn to_f(a: Self::I) -> Self::F;
     unsafe fn bits(a: Self::I) -> Self::F;
-    /// Broadcasts an f32.
     unsafe fn fsplat(v: f32) -> Self::F;
     unsafe fn f32x16(p: *const u8) -> Self::F;
     unsafe fn f16x16(p: *const u8) -> Self::F;

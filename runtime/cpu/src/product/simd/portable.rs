@@ -1,8 +1,8 @@
-//! The definition of every operation on arrays of sixteen, for machines without the instructions.
+//! Operations on arrays of sixteen lanes, for machines without vector instructions. They define the operations.
 #![expect(unsafe_code, reason = "the functions of the trait are unsafe")]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "every function reads or writes only the bytes that the trait names"
+    reason = "functions access only the bytes that the trait names"
 )]
 
 use super::{Kernel, Simd, Width};
@@ -12,7 +12,6 @@ use std::array::from_fn;
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
-/// Returns the sum of products of unsigned and signed bytes.
 fn dot4(w: u32, x: u32) -> i32 {
     let (w, x) = (w.to_le_bytes(), x.to_le_bytes());
     let products = w

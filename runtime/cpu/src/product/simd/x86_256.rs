@@ -1,14 +1,14 @@
-//! AVX2 with FMA and F16C, and 256-bit VNNI if available: a vector is two registers.
+//! AVX2 with FMA and F16C, and 256-bit VNNI if available. A vector is two registers.
 #![expect(unsafe_code, reason = "intrinsics")]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "every function is a few intrinsics under the contract of the trait"
+    reason = "the functions are intrinsics with the trait's contract"
 )]
 
 use super::{Kernel, Simd, Width};
 use std::arch::x86_64::*;
 
-/// AVX2, FMA and F16C; with `VNNI` also AVX-VNNI.
+/// AVX2, FMA and F16C, plus AVX-VNNI if `VNNI` is true.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2<const VNNI: bool>;
 
@@ -146,8 +146,8 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
             offset
         })
     }
-    /// Without VNNI, products of pairs are summed in 16 bits, which hold 2·127·127. Wide codes exceed this: their
-    /// magnitude above the offset is multiplied by `x` with their sign, and 2·128·127 fits.
+    /// Without VNNI, pairs of products are summed in 16 bits, which hold 2·127·127. Wide codes would exceed this, so
+    /// `x` gets the code's sign and is multiplied by the code's magnitude above the offset; 2·128·127 fits.
     #[inline(always)]
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
         if VNNI {

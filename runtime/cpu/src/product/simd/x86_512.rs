@@ -1,8 +1,8 @@
-//! AVX-512 with VNNI: a vector is a register.
+//! AVX-512 with VNNI. A vector is one register.
 #![expect(unsafe_code, reason = "intrinsics")]
 #![allow(
     unsafe_op_in_unsafe_fn,
-    reason = "every function is one or two intrinsics under the contract of the trait"
+    reason = "the functions are intrinsics with the trait's contract"
 )]
 
 use super::{Kernel, Simd, Width};
@@ -22,7 +22,7 @@ impl Avx512 {
     }
 }
 
-/// Compiles a kernel for the instruction set.
+/// Compiles a kernel for AVX-512.
 ///
 /// # Safety
 /// Same as [`Kernel::run`].
@@ -36,8 +36,8 @@ unsafe fn enter<K: Kernel>(kernel: K) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn settled(mut a: __m512i) -> __m512i {
-    // SAFETY: this emits no instruction. For the compiler it reads and writes the register and memory, so other
-    // accesses are not moved across it.
+    // SAFETY: no instruction is emitted. To the compiler, the statement reads and writes the register and memory, so
+    // other accesses do not move across it.
     unsafe { std::arch::asm!("/* {0} */", inout(zmm_reg) a, options(nostack, preserves_flags)) };
     a
 }
