@@ -1,4 +1,4 @@
-//! The codes of execution, TPC0500 to TPC0523, and of sessions, TPC0572 to TPC0576.
+//! Codes of execution (TPC0500 to TPC0523) and of sessions (TPC0572 to TPC0576).
 
 tpc_ir::codes! {
     pub(super) static;
@@ -6,7 +6,7 @@ tpc_ir::codes! {
     NOT_LOWERED = error(
         "TPC0500",
         "graph is not lowered to programs of single devices",
-        "Only programs of single devices can run; a value here is on a group.",
+        "A value is on a group of devices; executors run one program per device.",
     )
     .cure("run the lowering pass first.");
 
@@ -16,7 +16,7 @@ tpc_ir::codes! {
         "An op reads only from its own device's memory.",
     )
     .example("an `add` on dev1 whose operand was computed on dev0.")
-    .cure("insert a `copy` or a collective. If lowering made the program, report this bug in tpc with the command.");
+    .cure("insert a `copy` or a collective. If tpc lowered the program, this is a bug in tpc: report it with the command.");
 
     TYPE = error(
         "TPC0502",
@@ -77,7 +77,7 @@ tpc_ir::codes! {
     CUT_BLOCK = error(
         "TPC0509",
         "part of a tensor cuts a block",
-        "Devices store whole blocks along axis 0, or one run of a longer block's 32-element pieces.",
+        "Along axis 0, a device stores whole blocks, or one run of 32-element pieces of longer blocks.",
     )
     .example("rows 0:48 of axis 0 in q8_0, which has blocks of 32.")
     .cure("end ranges at multiples of the block length.");
@@ -93,10 +93,10 @@ tpc_ir::codes! {
     QUANT = error(
         "TPC0511",
         "element type cannot be written",
-        "tpc cannot encode every GGUF type of a state or copy. Rows must be whole blocks.",
+        "tpc has no encoder for the type of a state or copy, or a row is not whole blocks.",
     )
     .example("a q8_0 cache with rows of 24; a graph that writes iq2_xs.")
-    .cure("choose another type of the cache or copy.");
+    .cure("choose another type for the cache or copy.");
 
     MISSING_INPUT = error(
         "TPC0512",
@@ -124,7 +124,7 @@ tpc_ir::codes! {
     BAD_BATCH = error(
         "TPC0515",
         "invalid batch",
-        "Lists of the batch differ in length, positions do not rise, or an output row lacks a token.",
+        "The batch's lists differ in length, positions do not increase, or an output row names a missing token.",
     )
     .example("decoding position 5 twice.")
     .cure("give one position and one sequence per token.");
@@ -205,7 +205,7 @@ tpc_ir::codes! {
     STATE_MODEL = error(
         "TPC0574",
         "session of another model",
-        "Model or cache types differ, or the session needs more cells. The number of devices may differ.",
+        "The model or the cache types differ, or the session needs more cells. The number of devices may differ.",
     )
     .example("a session of `--cache-type-k q8_0` loaded with f16 caches.")
     .cure("use the model and options of the saved run, or leave the file out.");

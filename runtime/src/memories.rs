@@ -1,4 +1,4 @@
-//! The memories of the places.
+//! Memories of the places.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whole graphs: places, states, lifetimes, and a program of two devices against the unsharded one.
+//! Tests on whole graphs: places, states, lifetimes, and a program of two devices against the unsharded one.
 
 use super::*;
 use crate::transfers::Traffic;
@@ -98,7 +98,7 @@ fn whole_ffn() -> Graph {
     g
 }
 
-/// Splits the hidden width 64 + 32 + 0 over three devices.
+/// Splits a hidden width of 64 + 32 + 0 over three devices.
 fn split_ffn() -> Graph {
     let mut g = Graph::new("split");
     for i in 0..3 {

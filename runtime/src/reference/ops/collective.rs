@@ -1,4 +1,4 @@
-//! Collectives: one operand and one result per participant, in rank order.
+//! Collectives, with one operand and one result per participant in rank order.
 
 use tpc_ir::op::{AllGather, AllToAll, ReduceScatter};
 
@@ -16,7 +16,7 @@ fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(operands[0].dims(), sum)
 }
 
-/// Returns pieces of `t` along `axis` of these lengths, whose sum inference has checked.
+/// Cuts `t` along `axis` into pieces of these lengths, whose sum inference has checked.
 fn pieces(t: &Tensor, axis: usize, counts: &[u64]) -> Result<Vec<Tensor>, ExecError> {
     let mut start = 0;
     let mut out = Vec::with_capacity(counts.len());

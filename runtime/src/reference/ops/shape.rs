@@ -1,4 +1,4 @@
-//! Views as values.
+//! Reshapes, permutations and slices.
 
 use tpc_ir::op::{Op, Pad, Permute, Slice};
 use tpc_ir::{Bindings, Dim, RANK};

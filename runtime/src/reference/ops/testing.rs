@@ -1,4 +1,4 @@
-//! Helpers for tests of ops.
+//! Test helpers.
 
 use tpc_ir::op::Op;
 use tpc_ir::random::SplitMix64;
@@ -45,7 +45,7 @@ pub(super) fn results(
     eval(&op.into(), operands, shapes, &ctx)
 }
 
-/// Returns the only result of `op`, an f32 of these sizes.
+/// Returns the only result of `op`, an f32 tensor of these sizes.
 pub(super) fn try_run(
     op: impl Into<Op>,
     operands: &[&Tensor],

@@ -31,7 +31,7 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// Gives unwritten memory the content zero.
+/// Returns zeros for unwritten memory.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }

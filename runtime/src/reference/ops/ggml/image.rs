@@ -1,4 +1,4 @@
-//! Images and signals: pools, sizes, edges, and the embedding of time steps.
+//! Ops on images and signals: pooling, resizing, padding, time-step embedding.
 
 use super::Function;
 use super::call::{Array, Call};
@@ -22,7 +22,7 @@ fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     }
 }
 
-/// Words `kind, k, s, p`. The mean ignores the padding.
+/// Pools a signal. Words: `kind, k, s, p`. The mean ignores the padding.
 fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let largest = takes_largest(call)?;
@@ -45,7 +45,8 @@ fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words `kind, k0, k1, s0, s1, p0, p1`. Sources: the gradient of the pool's result, the pool's operand.
+/// Computes the gradient of 2D pooling. Words: `kind, k0, k1, s0, s1, p0, p1`. Sources: the gradient of the pool's
+/// result, the pool's operand.
 fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     let largest = takes_largest(call)?;
@@ -87,7 +88,7 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// Interpolation scales, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
+/// Interpolation scales, in f32 as in ggml: the rounding of an inexact scale affects which elements are read.
 struct Scales {
     scale: [f32; 4],
     offset: f32,
@@ -103,7 +104,7 @@ impl Scales {
     }
 }
 
-/// The word `mode` and its flags select the kernel.
+/// Resizes an image. The word `mode` and its flags select the kernel.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);
@@ -131,7 +132,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// Maps the distance to the neighbour below to the first neighbour and all weights along an axis.
+/// Function from the distance to the lower neighbour to the first neighbour and all weights along an axis.
 type Kernel = dyn Fn(f64) -> (i64, Vec<f64>);
 
 fn linear(d: f64) -> (i64, Vec<f64>) {
@@ -146,7 +147,7 @@ fn cubic(d: f64) -> (i64, Vec<f64>) {
     (-1, vec![far(d + 1.0), near(d), near(1.0 - d), far(2.0 - d)])
 }
 
-/// Sums weighted neighbours along axes 0 and 1; the edge continues outside.
+/// Sums weighted neighbours along axes 0 and 1. Indices outside take the edge's elements.
 fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) -> f64 {
     let weights = |axis: usize| {
         let place = scales.place(axis, i[axis]);
@@ -168,7 +169,7 @@ fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) ->
     sum
 }
 
-/// Averages under a triangle as wide as a result's element.
+/// Averages with triangular weights as wide as an element of the result.
 fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     let weights = |axis: usize| {
         let place = (i[axis] as f32 + scales.offset) / scales.scale[axis];
@@ -196,7 +197,7 @@ fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     }
 }
 
-/// Pads each axis. Words: numbers before and after per axis, and true for circular axes.
+/// Pads each axis. Words: per axis the numbers of elements before and after, then true for circular axes.
 fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
@@ -216,7 +217,7 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Pads with mirrored elements. Words: numbers before and after.
+/// Pads with mirrored elements. Words: numbers of elements before and after.
 fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (before, n) = (i64::from(call.word(0)), x.ne[0] as i64);
@@ -232,7 +233,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Cosines, then sines, of each time step at falling frequencies. Words: `dim, max_period`.
+/// Computes cosines, then sines, of each time step at decreasing frequencies. Words: `dim, max_period`.
 fn timestep_embedding(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (half, period) = (call.positive(0)? / 2, call.positive(1)? as f64);

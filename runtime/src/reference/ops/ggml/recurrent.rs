@@ -15,7 +15,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("ssm_scan", ssm_scan),
 ];
 
-/// Sizes of a linear recurrence: rows `[s, heads, tokens]`, a state of `s × s` per head and sequence.
+/// Sizes of a linear recurrence: rows `[s, heads, tokens]`, one `s × s` state per head and sequence.
 struct Sizes {
     s: usize,
     heads: usize,
@@ -41,7 +41,7 @@ impl Sizes {
         })
     }
 
-    /// Calls `step` for every token and head with the first element of its rows and its state, then packs.
+    /// Calls `step` with the start of the rows and the state of every token and head, then packs the results.
     fn scan(
         &self,
         call: &Call<'_>,
@@ -129,13 +129,13 @@ fn gated_linear_attn(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the slot of the state after a token, the latest in slot 0; `None` before the last `kept` states.
+/// Returns the slot of the state after `token`: 0 for the latest; `None` if it is not among the last `kept` states.
 fn place(token: usize, tokens: usize, kept: usize) -> Option<usize> {
     Some(tokens - 1 - token).filter(|&slot| slot < kept)
 }
 
-/// Sources `q, k, v: [s, heads, tokens, seqs]`, a gate per head or per element, `beta`, `state: [s, s, heads, seqs]`; word:
-/// the number of states.
+/// Sources: `q, k, v: [s, heads, tokens, seqs]`, a gate per head or per element, `beta`, `state: [s, s, heads, seqs]`.
+/// Word: number of states.
 fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let [q, k, v] = [call.array(0)?, call.array(1)?, call.array(2)?];
     let (g, beta, state) = (call.array(3)?, call.array(4)?, call.array(5)?);
@@ -186,8 +186,8 @@ fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(out)
 }
 
-/// Sources `states: [n, dim, heads, cells]`, `x: [dim, heads, tokens, seqs]`, `dt`, `A`, `B`, `C`, and the cell of each
-/// sequence; word: the number of states.
+/// Sources: `states: [n, dim, heads, cells]`, `x: [dim, heads, tokens, seqs]`, `dt`, `A`, `B`, `C`, and the cell of
+/// each sequence. Word: number of states.
 fn ssm_scan(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let [states, x, dt] = [call.array(0)?, call.array(1)?, call.array(2)?];
     let [a, b, c] = [call.array(3)?, call.array(4)?, call.array(5)?];

@@ -1,4 +1,4 @@
-//! Rotary position embedding in ggml's modes, and its inverse.
+//! Rotary position embedding and its inverse, in ggml's modes.
 
 use std::f64::consts::TAU;
 
@@ -25,7 +25,7 @@ struct Rotation {
     sections: [i64; 4],
     base: f64,
     scale: f64,
-    /// YaRN's mix, and the pairs of its ramp.
+    /// YaRN's mix factor and the first and last pair of its ramp.
     ext: f64,
     ramp: [f64; 2],
     magnitude: f64,
@@ -64,7 +64,7 @@ impl Rotation {
         })
     }
 
-    /// Returns the pairs of a row, and the distance between a pair's elements.
+    /// Returns the pairs of a row and the distance between a pair's elements.
     fn pairs(&self) -> (i64, i64) {
         match self.mode {
             NEIGHBOURS => (self.n_dims / 2, 1),
@@ -73,7 +73,7 @@ impl Rotation {
         }
     }
 
-    /// Returns the token's position that rotates a pair, and the pair's frequency index.
+    /// Returns the position component that rotates a pair, and the pair's frequency index.
     fn source(&self, pair: i64) -> (usize, i64) {
         if self.mode < SECTIONS {
             return (0, pair);
@@ -112,7 +112,7 @@ impl Rotation {
     }
 }
 
-/// Rotates rows `[n, heads, tokens, …]`. Further sources: positions, and optional divisors of frequencies.
+/// Rotates rows `[n, heads, tokens, …]`. Further sources: positions, optional divisors of frequencies.
 fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let r = Rotation::of(call)?;
     let (x, positions) = (call.array(0)?, call.integers(1)?);

@@ -1,4 +1,4 @@
-//! Products and systems of equations.
+//! Outer products and systems of equations.
 
 use super::Function;
 use super::call::Call;
@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 pub(super) const FUNCTIONS: &[(&str, Function)] =
     &[("out_prod", out_prod), ("solve_tri", solve_tri)];
 
-/// `Σ a[i, k] · b[j, k]` over `k`; the batches of `a` repeat.
+/// Computes `Σ a[i, k] · b[j, k]` over `k`. Batches of `a` repeat.
 fn out_prod(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, b) = (call.array(0)?, call.array(1)?);
     let times = |axis: usize| match a.ne[axis] {

@@ -79,7 +79,7 @@ fn an_unknown_op_is_refused_by_name() {
 
 #[test]
 fn operands_have_the_positions_that_the_op_says() {
-    // Softmax gradient: sources 0 and 1, given by their order in the list only.
+    // Softmax gradient with sources 0 and 1 identified only by their order in the list.
     let (grad, y) = (real(&[2], &[1.0, 0.0]), real(&[2], &[0.25, 0.75]));
     let expected = [0.1875, -0.1875];
     is("soft_max_back", &[bits(1.0)], &[&grad, &y], &[2], &expected);
@@ -151,7 +151,6 @@ fn convolutions_are_products_of_their_columns() {
         }
     }
     close(&direct, &expected);
-    // A third axis of size one changes no result.
     let deep = noise(&[3, 2, 1, 8], 1);
     let planes = noise(&[7, 6, 1, 6], 2);
     let p = [2, 1, 1, 1, 0, 0, 1, 2, 1, 2, 3, 4];
@@ -273,7 +272,7 @@ fn images_of_other_sizes() {
         &[1, 1, 3],
         &[1.0, 1.0, 2.0],
     );
-    // Cubic weights sum to one; smaller images are means.
+    // Cubic weights sum to one. Downscaling takes means.
     let ones = real(&[3, 3], &[1.0; 9]);
     is("upscale", &[2], &[&ones], &[5, 4], &[1.0; 20]);
     let x = real(&[4], &[1.0, 3.0, 5.0, 7.0]);

@@ -23,7 +23,7 @@ fn count_equal(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![equal as f64])
 }
 
-/// Gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
+/// Computes the gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
 fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     call.ensure(grad.ne == x.ne, "sizes of the operands")?;
@@ -49,7 +49,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
+/// Computes the gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
 fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let eps = call.float(0);
     by_row(call, 0, |grad, x| {
@@ -61,7 +61,7 @@ fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
+/// Computes the gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
 fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let scale = call.float(0);
     call.ensure(call.float(1) == 0.0, "ALiBi")?;
@@ -72,7 +72,7 @@ fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Sums rows at the indices of their origin.
+/// Adds each gradient row to the table row from which it was read.
 fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (rows, indices) = (call.array(0)?, call.integers(1)?);
     let [n, count, ..] = call.result.dims;
@@ -109,7 +109,7 @@ fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![-sum / rows as f64])
 }
 
-/// Gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
+/// Computes the gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
 fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let grad = call.array(0)?.at([0; 4]);
     let rows = call.array(1)?.rows().count() as f64;
