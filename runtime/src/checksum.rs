@@ -1,5 +1,3 @@
-//! A 64-bit checksum.
-
 /// A 64-bit checksum. Each eight-byte word changes the state invertibly, so inputs that differ in one word always
 /// differ.
 #[derive(Clone, Copy, Debug)]

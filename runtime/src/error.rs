@@ -1,5 +1,3 @@
-//! Errors of execution, with help.
-
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, Place, Value};
 
@@ -204,7 +202,7 @@ impl ExecError {
             }
             E::Shape { .. } => "compare the declared sizes with the sizes of the operands",
             E::Elements { .. } => {
-                "give indices and positions as integers, everything else as reals"
+                "give indices and positions as integers, other values as reals"
             }
             E::Size { .. } => {
                 "bind every symbol of the graph, or choose a smaller context or batch"

@@ -1,5 +1,3 @@
-//! Addresses of a batch's values.
-
 use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 

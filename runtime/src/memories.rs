@@ -1,5 +1,3 @@
-//! Memories of the places.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

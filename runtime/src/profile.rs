@@ -1,5 +1,3 @@
-//! Kernel times.
-
 use std::time::Duration;
 
 /// Total time of one kernel's launches.

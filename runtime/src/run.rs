@@ -1,5 +1,3 @@
-//! Progress of a batch through its phases.
-
 use tpc_ir::program::Program;
 use tpc_ir::{Bindings, Symbol};
 

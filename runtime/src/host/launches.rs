@@ -1,5 +1,3 @@
-//! Readers of launches.
-
 use tpc_ir::program::{Program, Work};
 use tpc_ir::{Bindings, Launch, Op, Output, Value};
 

@@ -1,5 +1,3 @@
-//! Inputs, outputs and stored values of a program.
-
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Bindings, Output, Value};

@@ -1,5 +1,3 @@
-//! Loads a program's weights into its buffers.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::op::Weight;

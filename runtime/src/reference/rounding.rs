@@ -1,5 +1,3 @@
-//! Rounding to a stored type, as by a write to a state.
-
 use tpc_ir::DType;
 
 use crate::error::ExecError;

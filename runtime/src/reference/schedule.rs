@@ -1,7 +1,8 @@
 //! The execution order of a graph.
 //!
-//! The first *phase* computes all values that need only the batch's tokens, the second those that need the token after
-//! each ([`InputKind::NextTokens`]), and so on. Each phase is a separate program that reads earlier phases' values.
+//! The first *phase* computes all values that need only the batch's tokens, the second also needs the tokens one
+//! position further ([`InputKind::NextTokens`]), and so on. Each phase is a separate program that reads earlier phases'
+//! values.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -12,7 +13,7 @@ use crate::error::ExecError;
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) inst: Inst,
-    /// Values whose last reader is this step.
+    /// Values that no later step reads.
     pub(super) dead: Vec<Value>,
 }
 
@@ -26,7 +27,6 @@ struct Phase {
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
-    /// Number of tokens after the batch that each instruction needs.
     ahead: Vec<u32>,
 }
 

@@ -1,7 +1,5 @@
-//! Reads of a state's old content after an update.
-//!
-//! A state has one memory, so such a read would need a copy of the old content. Models read the update's result
-//! instead.
+//! Reads of a state's old content after an update. A state has one memory, so such a read would need a copy. Models
+//! read the update's result instead.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Dim, Graph, Inst, Output, Value};

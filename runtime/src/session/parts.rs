@@ -36,7 +36,7 @@ impl Parts {
         seq as usize % self.count
     }
 
-    /// Returns the cache's cell for a part's cell.
+    /// Returns the cache row of a part's cell.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,
@@ -44,7 +44,7 @@ impl Parts {
         }
     }
 
-    /// Returns part and position for a cell of the cache.
+    /// Returns the part of a cache row, and the cell within the part.
     pub(super) const fn place_of(self, row: usize) -> (usize, usize) {
         match self.count {
             1 => (0, row),

@@ -1,4 +1,4 @@
-//! A one-layer model, decoded in ways that must give the same result.
+//! Tests that decode a one-layer model in several ways, with equal results.
 
 use super::*;
 use crate::weights::MemoryWeights;
@@ -12,7 +12,7 @@ use tpc_ir::op::{
 use tpc_ir::{DType, Dim, Graph, Place, Value, Verified, stage};
 
 const VOCAB: u64 = 6;
-/// Two heads of two.
+/// Embedding width: two heads of two elements.
 const WIDTH: u64 = 4;
 
 struct Builder(Graph);
@@ -43,7 +43,7 @@ impl Builder {
         self.op(Permute { axes: [0, 2, 1, 3] }, &[x])
     }
 
-    /// Stores `x` in a cache and returns the cells that the batch attends to, as heads.
+    /// Stores `x` in a cache. Returns the cells that the batch attends to, as heads.
     fn cached(&mut self, name: &str, x: Value, rows: Value, dtype: DType, swa: bool) -> Value {
         let (ctx, kv) = if swa {
             (Symbol::NCtxSwa, Symbol::NKvSwa)

@@ -38,7 +38,6 @@ pub struct PlaceStats {
     pub state_bytes: u64,
 }
 
-/// States by their defining value.
 type States = BTreeMap<Value, Arc<Tensor>>;
 
 /// Callback that receives every tensor as it is produced.
@@ -383,7 +382,7 @@ impl Executor for Interpreter<'_> {
     }
 }
 
-/// Returns an instruction's name for diagnostics: `inst3 mul_mat (blk.0.ffn_up)`.
+/// Returns a name for diagnostics: `inst3 mul_mat (blk.0.ffn_up)`.
 fn describe(graph: &Graph, inst: Inst) -> String {
     let data = graph.inst(inst);
     let mut names = data.results.iter().map(|&v| (v, &graph.value(v).name));

@@ -1,5 +1,3 @@
-//! Attention.
-
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
 use super::matmul::dot;

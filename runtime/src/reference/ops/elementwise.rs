@@ -1,5 +1,3 @@
-//! Element-wise ops.
-
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 use half::f16;

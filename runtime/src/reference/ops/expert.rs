@@ -1,5 +1,3 @@
-//! Ops with a matrix or row per expert.
-
 use tpc_ir::op::{AddId, MulMatId};
 
 use super::matmul::Reals;

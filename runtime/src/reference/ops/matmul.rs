@@ -1,5 +1,3 @@
-//! Matrix products.
-
 use std::borrow::Cow;
 
 use crate::error::ExecError;

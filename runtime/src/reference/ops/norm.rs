@@ -1,5 +1,3 @@
-//! Normalisation over axis 0.
-
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 
 use crate::error::ExecError;

@@ -1,5 +1,3 @@
-//! Image pooling.
-
 use tpc_ir::op::{Pool2d, PoolKind};
 
 use crate::error::ExecError;

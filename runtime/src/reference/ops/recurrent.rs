@@ -1,5 +1,3 @@
-//! Recurrences over a sequence's tokens.
-
 use super::elementwise::softplus;
 use super::index;
 use super::matmul::dot;
@@ -29,7 +27,7 @@ pub(super) fn ssm_conv(operands: &[&Tensor], dims: [usize; 4]) -> Result<Tensor,
     Tensor::reals_of(dims, out)
 }
 
-/// Runs one recurrence per state row (one per element of a head).
+/// Runs one recurrence per row of the state: one per element of a head.
 pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [d_state, _, _, cells] = operands[0].dims();
     let dims = operands[1].dims();
@@ -76,7 +74,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     ])
 }
 
-/// Runs one recurrence per state row (one per element of a value).
+/// Runs one recurrence per row of the state: one per element of a value.
 pub(super) fn gated_delta_net(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [dk, key_heads, ..] = operands[0].dims();
     let dims = operands[2].dims();

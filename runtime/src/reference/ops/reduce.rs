@@ -1,5 +1,3 @@
-//! Sums, selections and sorting along an axis.
-
 use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK, TopMask};
 
 use super::elementwise::map;

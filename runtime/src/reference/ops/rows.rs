@@ -1,5 +1,3 @@
-//! Row reads and writes by index, and slice writes.
-
 use tpc_ir::op::{GetRows, SetRows, SetSlice};
 use tpc_ir::{Bindings, DType};
 
@@ -59,7 +57,6 @@ pub(super) fn set_rows(
     let (inner, bound, outer) = around(dst.dims(), axis);
     let written = rows.dims()[axis];
     let mut out = dst.reals()?.into_owned();
-    // A single index batch serves all destination batches along an axis.
     let [n, p, q, _] = operands[2].dims();
     let along = if axis == 1 { dst.dims()[2] } else { 1 };
     for o in 0..outer {

@@ -1,5 +1,3 @@
-//! Reshapes, permutations and slices.
-
 use tpc_ir::op::{Op, Pad, Permute, Slice};
 use tpc_ir::{Bindings, Dim, RANK};
 

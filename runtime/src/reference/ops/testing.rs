@@ -1,5 +1,3 @@
-//! Test helpers.
-
 use tpc_ir::op::Op;
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{Bindings, DType, RANK};

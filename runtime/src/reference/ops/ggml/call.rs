@@ -1,5 +1,3 @@
-//! Arguments of a ggml op's function.
-
 use std::borrow::Cow;
 
 use tpc_ir::RANK;

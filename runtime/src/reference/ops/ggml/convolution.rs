@@ -170,7 +170,7 @@ fn kernel_of(a: &Array<'_>) -> [i64; 4] {
 
 fn conv_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
-    call.ensure(a.ne[2] == x.ne[2], "channels of kernel and image")?;
+    call.ensure(a.ne[2] == x.ne[2], "kernel and image channels differ")?;
     let plane = Plane::of(call, 2)?;
     let [kw, kh, channels, _] = kernel_of(&a);
     call.filled(|[ow, oh, oc, n]| {
@@ -189,7 +189,7 @@ fn conv_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
 
 fn conv_2d_dw(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
-    call.ensure(a.ne[3] == x.ne[2], "channels of kernel and image")?;
+    call.ensure(a.ne[3] == x.ne[2], "kernel and image channels differ")?;
     let plane = Plane::of(call, 2)?;
     let [kw, kh, ..] = kernel_of(&a);
     call.filled(|[ow, oh, channel, n]| {

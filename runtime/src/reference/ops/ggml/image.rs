@@ -1,5 +1,3 @@
-//! Ops on images and signals: pooling, resizing, padding, time-step embedding.
-
 use super::Function;
 use super::call::{Array, Call};
 use crate::error::ExecError;
@@ -18,7 +16,7 @@ fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
         1 => Ok(false),
-        _ => Err(call.refused("an unknown kind of pool")),
+        _ => Err(call.refused("the pool kind is unknown")),
     }
 }
 
@@ -53,8 +51,8 @@ fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let k = [call.positive(1)?, call.positive(2)?];
     let stride = [call.positive(3)?, call.positive(4)?];
     let pad = [i64::from(call.word(5)), call.word(6).into()];
-    call.ensure(x.ne == call.result.dims, "sizes of operand and result")?;
-    call.ensure(x.ne[2..] == grad.ne[2..], "planes of operand and gradient")?;
+    call.ensure(x.ne == call.result.dims, "operand and result sizes differ")?;
+    call.ensure(x.ne[2..] == grad.ne[2..], "operand and gradient planes differ")?;
     let mut out = vec![0.0; x.data.len()];
     let [w, h] = [x.ne[0] as i64, x.ne[1] as i64];
     let [gw, gh, planes, more] = grad.ne.map(|n| n as i64);
@@ -204,7 +202,7 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let circular = call.word(8) != 0;
     call.ensure(
         !circular || !x.ne.contains(&0),
-        "circular padding of an empty axis",
+        "an empty axis has circular padding",
     )?;
     call.filled(|i| {
         x.at(std::array::from_fn(|axis| {
@@ -224,7 +222,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let after = call.result.dims[0] as i64 - n - before;
     call.ensure(
         before < n && after < n && before >= 0,
-        "padding longer than the axis",
+        "the padding exceeds the axis",
     )?;
     call.filled(|[i, i1, i2, i3]| {
         let at = (i - before).abs();

@@ -48,7 +48,7 @@ pub fn knows(name: &str) -> bool {
 pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
     let Some(f) = function(&op.name) else {
         return Err(ExecError::Parameter {
-            what: format!("ggml's op `{}` is not known", op.name),
+            what: format!("ggml's op `{}` is unknown", op.name),
         });
     };
     let Some(view) = &op.view else {
@@ -60,7 +60,7 @@ pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<T
     // The op writes through a view.
     let Some((old, operands)) = operands.split_first() else {
         return Err(ExecError::Parameter {
-            what: format!("`{}` writes to a memory that it does not have", op.name),
+            what: format!("`{}` lacks the memory to write to", op.name),
         });
     };
     let part = Shape {

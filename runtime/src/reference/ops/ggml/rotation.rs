@@ -1,5 +1,3 @@
-//! Rotary position embedding and its inverse, in ggml's modes.
-
 use std::f64::consts::TAU;
 
 use super::Function;
@@ -125,15 +123,15 @@ fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let last = r.offset + (pairs - 1) * if distance == 1 { 2 } else { 1 } + distance;
     call.ensure(
         r.offset >= 0 && last < n as i64,
-        "more pairs than a row has",
+        "the pairs exceed the row",
     )?;
     let of_token = if r.mode < SECTIONS { 1 } else { 4 };
     call.ensure(
         positions.len() >= of_token * tokens,
-        "positions of the tokens",
+        "positions are missing",
     )?;
     let enough = factors.as_ref().is_none_or(|f| f.len() as i64 >= pairs);
-    call.ensure(enough, "factors of the pairs")?;
+    call.ensure(enough, "factors are missing")?;
     let mut out = x.data.into_owned();
     for (i, row) in out.chunks_exact_mut(n.max(1)).enumerate() {
         let token = i / heads.max(1) % tokens.max(1);

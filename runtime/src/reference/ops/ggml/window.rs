@@ -1,5 +1,3 @@
-//! Windows of images, and relative positions in them.
-
 use super::Function;
 use super::call::Call;
 use crate::error::ExecError;
