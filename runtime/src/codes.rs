@@ -1,5 +1,3 @@
-//! Codes of execution (TPC0500 to TPC0523) and of sessions (TPC0572 to TPC0576).
-
 tpc_ir::codes! {
     pub(super) static;
 

@@ -1,10 +1,8 @@
-//! The executor, which runs a model's programs batch by batch.
+//! The executor's states.
 //!
-//! # States
 //! KV caches and recurrent states belong to the executor. A phase writes *staged* states, which later phases read. The
 //! [`Session`](crate::Session) [commits](Executor::commit) staged states, or [discards](Executor::discard) them after
 //! an error, so a failed batch does not change states.
-//! so that a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -146,8 +144,7 @@ pub trait Executor {
     /// Returns the model's interface.
     fn interface(&self) -> &Interface;
 
-    /// Returns the number of tokens after the batch that the next phase needs: 0 for the first phase, `None` after the
-    /// last.
+    /// Returns how many tokens after the batch the next phase needs: 0 for the first phase, `None` after the last.
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
     /// Runs the next phase, if any, writes its outputs and stages its states. The first phase requests all inputs
@@ -184,10 +181,7 @@ pub trait Executor {
         Ok(None)
     }
 
-    /// Returns the memory of [`Self::state`] for writing.
-    ///
-    /// # Errors
-    /// Same as [`Self::state`].
+    /// Returns the memory of [`Self::state`] for writing, with the same errors.
     fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         Ok(None)
     }

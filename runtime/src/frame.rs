@@ -9,11 +9,9 @@ pub struct Frame<V> {
     /// Empty view for a value without a buffer.
     views: Vec<V>,
     slots: Vec<V>,
-    /// Slots of each value.
     slots_of: Vec<Vec<u32>>,
     /// Values with a buffer: a bit mask of the symbols in the view, and true if the buffer moves with the shape.
     depends: Vec<(Value, u32, bool)>,
-    /// The current batch's shape and sizes.
     of: Option<(usize, Bindings)>,
 }
 

@@ -1,8 +1,5 @@
-//! Helpers for block formats: loops over blocks, little-endian scales and bit planes.
-
 use half::f16;
 
-/// Decodes blocks of `BYTES` bytes into `LEN` elements each.
 pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     bytes: &[u8],
     out: &mut [f32],

@@ -84,7 +84,6 @@ pub(super) fn encode_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     block
 }
 
-/// Encodes as ggml, with the search in `k_search`.
 pub(super) fn search_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     super::k_search::encode_iq4_xs(x, &VALUES, nearest)
 }

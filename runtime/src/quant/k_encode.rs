@@ -92,7 +92,6 @@ pub(super) fn pack_q6_k(q: &Symmetric) -> [u8; 210] {
     block
 }
 
-/// Writes the head of q4_k and q5_k: `d`, `dmin`, and packed scales and minima.
 fn put_head(block: &mut [u8], q: &Affine<8>) {
     put_f16(block, 0, q.d);
     put_f16(block, 2, q.dmin);

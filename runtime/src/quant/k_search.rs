@@ -7,7 +7,6 @@ use super::bits::{inverse, put_f16};
 use super::k::LEN;
 use super::k_encode::{Affine, Symmetric, pack_q2_k, pack_q3_k, pack_q4_k, pack_q5_k, pack_q6_k};
 
-/// Magnitude below which groups count as zero.
 pub(super) const ZERO_GROUP: f32 = 1e-15;
 
 fn nearest(x: f32) -> i32 {
@@ -108,7 +107,6 @@ impl Search {
         let mut scale = 1.0 / (top / (max - min));
         let mut least = error(scale, min, &best);
         for step in 0..=self.steps {
-            // Each attempt starts from the best minimum so far.
             let inverse = (self.first + 0.1 * step as f32 + top) / (max - min);
             let tried = coded(inverse, min);
             let (mut l1, mut l2, mut xl) = (0.0_f32, 0.0_f32, 0.0_f32);

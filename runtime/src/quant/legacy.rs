@@ -69,7 +69,6 @@ fn bytes(d: f32, qs: &[u8], out: &mut [f32; LEN]) {
     }
 }
 
-/// Returns the codes of a block with `qh` at byte `at`, followed by `qs`.
 fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     let high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let mut codes: [u8; LEN] = unpack(4, 16, &block[at + 4..]);

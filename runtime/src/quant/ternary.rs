@@ -68,7 +68,6 @@ pub(super) fn encode_tq1_0(x: &[f32; 256]) -> [u8; 54] {
                 .div_ceil(if digits.len() == 16 { 4 } else { 5 });
             let digit = |n: usize| digits.get(j + n * width).map_or(0, |&d| u32::from(d));
             let number = (0..5).fold(0, |sum, n| sum * 3 + digit(n));
-            // A fraction of 256, rounded up, out of 3⁵.
             *byte = (number * 256).div_ceil(243) as u8;
         }
     }

@@ -1,8 +1,5 @@
-//! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
-//!
-//! The digests of [`decoders_agree_with_an_independent_implementation`] and of the encoder test come from the `gguf`
-//! Python package (`gguf.quants`). The package does not encode iq4_nl: its digest comes from a transcription of the
-//! published algorithm.
+//! The digests come from the `gguf` Python package (`gguf.quants`). The package does not encode iq4_nl: its digest
+//! comes from a transcription of the published algorithm.
 
 use super::*;
 use tpc_ir::random::Xorshift64;
@@ -23,7 +20,6 @@ impl Xorshift {
         (0..n).map(|_| (self.next() >> 56) as u8).collect()
     }
 
-    /// Returns a uniform multiple of 2⁻²⁰ in [-8, 8).
     fn uniform(&mut self) -> f32 {
         ((self.next() >> 40) as f32 - 8_388_608.0) / 1_048_576.0
     }
@@ -425,7 +421,6 @@ fn searched_scales_have_less_error() {
         quantise_searched(dtype, &values, &mut searched).expect("whole blocks");
         let (found, plain) = (error(&searched), error(&direct));
         assert!(found < 0.98 * plain, "{dtype}: {found} {plain}");
-        // Zeros stay zeros, and a block of one number keeps it.
         for value in [0.0, 3.0, -3.0] {
             let mut block = vec![0; dtype.block_bytes() as usize];
             quantise_searched(dtype, &[value; 256], &mut block).expect("a block");

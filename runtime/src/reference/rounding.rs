@@ -23,7 +23,6 @@ pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(
     Ok(())
 }
 
-/// Elements per scale.
 const BLOCK: usize = 32;
 
 /// Rounds rows of `row` elements as the CPU executor does before products with quantised weights, in blocks of 32. The
@@ -41,7 +40,6 @@ pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     }
 }
 
-/// Moves one rounded term of a block from `left` to `sum`.
 fn round_term(left: &mut [f32], sum: &mut [f64]) {
     let scale = left.iter().fold(0.0_f32, |a, &x| a.max(x.abs())) / 127.0;
     // The smallest scales have an infinite inverse.

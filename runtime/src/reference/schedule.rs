@@ -23,7 +23,6 @@ struct Phase {
     steps: Vec<Step>,
 }
 
-/// A graph's instructions, phase by phase.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
@@ -88,7 +87,6 @@ impl Schedule {
     }
 }
 
-/// Returns the number of tokens after the batch that each instruction needs.
 fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
@@ -123,7 +121,6 @@ fn is(flags: &[bool], v: Value) -> bool {
     flags.get(v.index()).copied().unwrap_or(false)
 }
 
-/// Checks that every value is on a single place and defined before use.
 fn check(graph: &Graph) -> Result<(), ExecError> {
     for (value, v) in graph.values() {
         if let Place::Group(_) = v.place {

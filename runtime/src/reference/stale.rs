@@ -81,7 +81,6 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// Checks a graph with a cache, a write of rows to the cache, and `lines`.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

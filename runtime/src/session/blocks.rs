@@ -1,5 +1,3 @@
-//! Cached blocks of consecutive tokens of a sequence.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{BlockInput, BlockPart};
@@ -115,7 +113,6 @@ mod tests {
             let all = input(part, &cells, &first);
             all.chunks(5).map(<[f64]>::to_vec).collect::<Vec<_>>()
         };
-        // The first token sees itself only; the third ends a block.
         let seen = rows(BlockPart::Seen);
         assert_eq!(seen[0], [hidden; 5]);
         assert_eq!(seen[2], [hidden, hidden, 0.0, hidden, hidden]);

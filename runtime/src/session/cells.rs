@@ -6,11 +6,8 @@ use crate::error::ExecError;
 
 #[derive(Clone, Debug)]
 pub(super) struct Cells {
-    /// Cells of caches without a window.
     pub(super) full: KvCells,
-    /// Cells of caches with a window, if any.
     pub(super) windowed: Option<KvCells>,
-    /// Cells of recurrent states, if any.
     pub(super) states: Option<StateCells>,
 }
 

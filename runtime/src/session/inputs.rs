@@ -12,7 +12,6 @@ use crate::reference::{Inputs, Observer};
 use crate::slot::Slot;
 use crate::tensor::Tensor;
 
-/// The host of the first phase.
 pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) batch: &'a Batch,
     pub(super) tokens: &'a [TokenPos],

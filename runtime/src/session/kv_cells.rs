@@ -31,16 +31,13 @@ pub struct KvCells {
     heads: Vec<usize>,
     sequences: Vec<Sequence>,
     after: Vec<Sequence>,
-    /// Cells of the last placed tokens.
     rows: Vec<usize>,
-    /// Changes since the transaction began.
     undo: Vec<Undo>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sequence {
     seq: u32,
-    /// The first position not yet decoded.
     next: u64,
     /// The first position whose token may still read the cache: the first token in the batch, or else `next`.
     horizon: u64,
@@ -50,15 +47,10 @@ struct Sequence {
 
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    /// A cell's previous content.
     Cell(usize, Option<TokenPos>),
-    /// Previous number of cells in use.
     Extent(usize),
-    /// Previous head of a part.
     Head(usize, usize),
-    /// Previous state of a sequence.
     Sequence(Sequence),
-    /// A newly added sequence.
     NoSequence(u32),
 }
 
@@ -526,7 +518,6 @@ mod tests {
         assert_eq!(place(&mut cells, &keys(0, 4..5)), Ok(vec![4]));
         assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
         assert_eq!(place(&mut cells, &keys(0, 5..7)), Ok(vec![0, 1]));
-        // Cells now hold positions 5, 6, 2, 3, 4; each token of the batch sees three.
         assert_eq!(picture(&cells, &keys(0, 5..7)), [".--..", "..--."]);
         assert_eq!(cells.n_kv(), 5);
     }
@@ -557,7 +548,6 @@ mod tests {
     fn a_waiting_sequence_keeps_what_its_next_token_sees() {
         let mut cells = KvCells::new(4, Some(Window::Sliding(2)));
         place(&mut cells, &keys(1, 0..3)).expect("empty");
-        // Sequence 1 continues at 3 and then sees 2 and 3: cell 2 stays.
         assert_eq!(place(&mut cells, &keys(2, 0..3)), Ok(vec![3, 0, 1]));
         assert_eq!(place(&mut cells, &keys(1, 3..4)), Ok(vec![3]));
         assert_eq!(picture(&cells, &keys(1, 3..4)), ["--.."]);

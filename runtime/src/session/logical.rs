@@ -107,7 +107,6 @@ impl LogicalState {
         Ok(())
     }
 
-    /// Reads a cell into `out`, which has [`Self::cell_bytes`] bytes.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
@@ -125,7 +124,6 @@ impl LogicalState {
         Ok(())
     }
 
-    /// Writes a cell from `bytes`, which has [`Self::cell_bytes`] bytes.
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,

@@ -40,13 +40,11 @@ use sequences::{is_one_part, parts};
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
-    /// `None` for the whole batch.
     part: Option<DraftPart>,
 }
 
 #[derive(Clone, Debug)]
 struct DraftPart {
-    /// Indices into the batch.
     tokens: Vec<usize>,
     /// Output row of the batch for each output row of the part.
     rows: Vec<usize>,
@@ -69,9 +67,7 @@ impl Last {
 
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// Index of the program's output.
     Output(usize),
-    /// Logits joined from the parts of a batch.
     Joined,
 }
 
@@ -104,11 +100,9 @@ pub struct Session<E: Executor + ?Sized> {
     last: Last,
     pending: Last,
     outputs: Outputs,
-    /// Index of the output with the logits.
     logits: usize,
     /// Output index of each draft block.
     drafts: Vec<usize>,
-    /// Logits of a batch decoded in parts.
     joined: Option<Tensor>,
     work: Work,
     /// The model's states, or the reason why they are unknown.

@@ -31,12 +31,10 @@ impl Parts {
         self.len
     }
 
-    /// Returns the part of a sequence.
     pub(super) const fn of(self, seq: u32) -> usize {
         seq as usize % self.count
     }
 
-    /// Returns the cache row of a part's cell.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,

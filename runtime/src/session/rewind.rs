@@ -11,7 +11,6 @@ use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Number of cells whose keys are rotated together.
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
@@ -243,7 +242,6 @@ fn turned<E: Executor + ?Sized>(
     let mut rope = rotation.rope.clone();
     rope.attn_factor = match rope.ext_factor == 0.0 {
         true => 1.0,
-        // YaRN's magnitude.
         false => (1.0 / (1.0 + 0.1 * (1.0 / f64::from(rope.freq_scale)).ln())) as f32,
     };
     let dims = keys.dims();

@@ -27,9 +27,7 @@ use crate::executor::Executor;
 use crate::states::CellKind;
 
 const MAGIC: &[u8; 8] = b"tpcstate";
-/// File format version.
 const VERSION: u32 = 1;
-/// Owner value of free cells.
 const NOBODY: u64 = 1 << 32;
 
 /// A sequence and its tokens.

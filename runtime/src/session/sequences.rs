@@ -3,7 +3,6 @@ use crate::error::ExecError;
 /// Tokens that recurrent layers read together, grouped by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Indices into the batch.
     pub(super) tokens: Vec<usize>,
     pub(super) seqs: Vec<u32>,
 }
@@ -47,9 +46,7 @@ pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateCells {
     owners: Vec<Option<u32>>,
-    /// Cells of the last placed sequences.
     placed: Vec<StateCell>,
-    /// Cells assigned since the transaction began.
     given: Vec<usize>,
 }
 

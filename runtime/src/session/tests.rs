@@ -1,5 +1,3 @@
-//! Tests that decode a one-layer model in several ways, with equal results.
-
 use super::*;
 use crate::weights::MemoryWeights;
 use tpc_ir::Output;
@@ -36,7 +34,6 @@ impl Builder {
             .expect("operands fit")
     }
 
-    /// Reshapes `[4, n]` to `[2, n, 2]`.
     fn heads(&mut self, x: Value, n: Dim) -> Value {
         let dims = [2.into(), 2.into(), n, Dim::ONE];
         let x = self.op(Reshape { dims }, &[x]);

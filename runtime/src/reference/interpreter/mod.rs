@@ -94,7 +94,6 @@ impl<'g> Interpreter<'g> {
         Interpreter::unverified(graph, weights, options)
     }
 
-    /// Returns an interpreter of a graph that may be malformed.
     fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
@@ -278,8 +277,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// Checks place and sizes of a state's new content and rounds it to the state's type. Values of that type, such as
-    /// results of `set_rows`, are not rounded again.
+    /// Checks place and sizes of a state's new content and rounds it to the state's type, unless it has that type, as
+    /// results of `set_rows` do.
     fn updated_state(
         &self,
         state: Value,

@@ -1,5 +1,3 @@
-//! Collectives, with one operand and one result per participant in rank order.
-
 use tpc_ir::op::{AllGather, AllToAll, ReduceScatter};
 
 use super::axis;

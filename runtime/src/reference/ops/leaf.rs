@@ -25,7 +25,6 @@ pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
     Tensor::reals_of(dims, out)
 }
 
-/// Returns equidistant numbers. The size must be bound.
 pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError> {
     let (start, step) = (f64::from(op.start), f64::from(op.step));
     let mut out = buffer(dims)?;

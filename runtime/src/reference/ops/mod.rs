@@ -194,11 +194,9 @@ fn windowed(
     };
     let global = index(what, value, usize::MAX)? as u64;
     let local = global.checked_sub(window.start).filter(|&i| i < window.len);
-    // Inference ensures that the tensor holds the window.
     Ok(local.map(|i| i as usize))
 }
 
-/// Refuses an operand with more than `rank` axes of size above 1.
 fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     if t.dims()[rank..].iter().all(|&d| d == 1) {
         return Ok(());

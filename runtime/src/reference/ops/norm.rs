@@ -3,7 +3,6 @@ use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer};
 
-/// The function `x ↦ (x − shift) · factor` of a row.
 struct Affine {
     shift: f64,
     factor: f64,

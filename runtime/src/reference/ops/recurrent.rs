@@ -203,7 +203,6 @@ mod tests {
         assert_eq!(e.expect_err("no such cell").code(), "TPC0506");
     }
 
-    /// Computes the scan by its definition, with whole states and explicit indices.
     fn naive_scan(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [n, dim, heads, _] = ops[0].dims();
         let [_, _, n_t, n_s] = ops[1].dims();

@@ -43,7 +43,6 @@ pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(dims, out)
 }
 
-/// Writes rows, rounded to the destination's type `dtype`.
 pub(super) fn set_rows(
     op: &SetRows,
     operands: &[&Tensor],
@@ -74,7 +73,6 @@ pub(super) fn set_rows(
     Tensor::reals_of(dst.dims(), out)
 }
 
-/// Writes a slice, rounded to the destination's type `dtype`.
 pub(super) fn set_slice(
     op: &SetSlice,
     operands: &[&Tensor],

@@ -261,7 +261,6 @@ fn eight(bytes: &[u8]) -> [u8; 8] {
 }
 
 fn integer(dtype: DType, bytes: &[u8]) -> i64 {
-    // Sign-extends the available bytes.
     let mut out = match bytes.last() {
         Some(b) if b & 0x80 != 0 => [0xff; 8],
         _ => [0; 8],

@@ -29,12 +29,10 @@ pub struct ProgramInterpreter<'p> {
     program: &'p Program,
     options: Options,
     arenas: Vec<ArenaBytes>,
-    /// Weights, decoded once.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
     /// Number of int8 terms for each product whose second operand is rounded as in the CPU executor.
     rounded: BTreeMap<Inst, usize>,
-    /// Random generator for the order of the queues.
     random: Xorshift64,
     batches: Batches,
 }
@@ -92,7 +90,6 @@ impl<'p> ProgramInterpreter<'p> {
                 })
         };
         for (value, data, op) in weights() {
-            // Checks type and sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
                 // Only kernels read this storage format.

@@ -8,14 +8,12 @@ use crate::tensor::{Data, Shape, Tensor, buffer};
 
 pub(super) struct Call<'a> {
     op: &'a Opaque,
-    /// Operands by position in ggml's source list.
     operands: Vec<Option<&'a Tensor>>,
     pub(super) result: Shape,
 }
 
 pub(super) struct Array<'a> {
     pub(super) ne: [usize; RANK],
-    /// Elements, axis 0 fastest.
     pub(super) data: Cow<'a, [f64]>,
 }
 
@@ -99,7 +97,6 @@ impl<'a> Call<'a> {
         f32::from_bits(self.word(index).cast_unsigned()).into()
     }
 
-    /// Returns a word of `op_params`. The word must be positive.
     pub(super) fn positive(&self, index: usize) -> Result<i64, ExecError> {
         let n = self.word(index);
         self.ensure(n > 0, "a parameter is not above zero")?;

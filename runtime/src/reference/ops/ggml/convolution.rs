@@ -51,19 +51,16 @@ impl Plane {
         })
     }
 
-    /// Returns the input index for an output and a kernel index.
     fn meets(&self, axis: usize, out: i64, kernel: i64) -> i64 {
         out * self.stride[axis] + kernel * self.dilation[axis] - self.pad[axis]
     }
 
-    /// Returns the output index for an input and a kernel index, if any.
     fn met(&self, axis: usize, input: i64, kernel: i64) -> Option<i64> {
         let from = input + self.pad[axis] - kernel * self.dilation[axis];
         (from % self.stride[axis] == 0).then(|| from / self.stride[axis])
     }
 }
 
-/// True if the seventh word asks for two axes.
 fn is_2d(call: &Call<'_>) -> bool {
     call.word(6) == 1
 }

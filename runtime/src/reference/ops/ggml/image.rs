@@ -67,7 +67,6 @@ fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
             let g = grad.at([ox, oy, i2, i3]);
             if largest {
                 let value = |(x0, y0): (i64, i64)| x.at([x0, y0, i2, i3]);
-                // Takes the first maximum.
                 let best = cells.reduce(|a, b| if value(b) > value(a) { b } else { a });
                 if let Some((x, y)) = best {
                     out[at(x, y)] += g;
@@ -112,7 +111,6 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     };
     if mode & ALIGN_CORNERS != 0 {
         scales.offset = 0.0;
-        // Only axes 0 and 1 align corners.
         for (i, scale) in scales.scale[..2].iter_mut().enumerate() {
             if call.result.dims[i] > 1 && x.ne[i] > 1 {
                 *scale = (call.result.dims[i] - 1) as f32 / (x.ne[i] - 1) as f32;

@@ -44,7 +44,6 @@ pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }
 
-/// Evaluates an op. Unknown ops, and operands or parameters that do not fit, give [`ExecError::Parameter`].
 pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
     let Some(f) = function(&op.name) else {
         return Err(ExecError::Parameter {
@@ -57,7 +56,6 @@ pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<T
     if op.name == "view" {
         return copy::through(view, operands, result);
     }
-    // The op writes through a view.
     let Some((old, operands)) = operands.split_first() else {
         return Err(ExecError::Parameter {
             what: format!("`{}` lacks the memory to write to", op.name),

@@ -1,5 +1,3 @@
-//! Results computed by hand, and general laws.
-
 use tpc_ir::DType;
 use tpc_ir::op::{MemoryView, Opaque};
 
@@ -272,7 +270,6 @@ fn images_of_other_sizes() {
         &[1, 1, 3],
         &[1.0, 1.0, 2.0],
     );
-    // Cubic weights sum to one. Downscaling takes means.
     let ones = real(&[3, 3], &[1.0; 9]);
     is("upscale", &[2], &[&ones], &[5, 4], &[1.0; 20]);
     let x = real(&[4], &[1.0, 3.0, 5.0, 7.0]);
@@ -312,7 +309,6 @@ fn windows_are_put_back_where_they_were_cut() {
     let table = real(&[1, 5], &[0.0, 1.0, 2.0, 3.0, 4.0]);
     let expected = [2.0, 1.0, 0.0, 3.0, 2.0, 1.0, 4.0, 3.0, 2.0];
     is("get_rel_pos", &[], &[&table], &[1, 3, 3], &expected);
-    // Two by two keys, one query.
     let (w, h) = (
         real(&[2, 1, 1, 1], &[10.0, 20.0]),
         real(&[2, 1, 1, 1], &[1.0, 2.0]),

@@ -32,7 +32,6 @@ fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the table row for each difference of two positions.
 fn get_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let width = call.result.dims[1] as i64;
