@@ -2,7 +2,6 @@
 //!
 //! [`Arch::CLASSIC`] has the most common choices; an architecture states its differences. A [`Presence`] states the
 //! presence of a tensor, a [`KeyUse`] the use of a metadata key.
-//! differences. A [`Presence`] states the presence of a tensor, a [`KeyUse`] the use of a metadata key.
 
 mod arch;
 mod attention;

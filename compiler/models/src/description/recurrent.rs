@@ -47,10 +47,10 @@ pub struct Mamba1Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanHeads {
     /// A head per channel; `ssm_a` has a number per state element. `ssm.time_step_rank` is the rank of the projection
-    /// to steps. Rows of inputs precede gates, rows of steps come first.
+    /// to steps. Inputs precede gates, and steps come first.
     Channels,
     /// `ssm.time_step_rank` heads; `ssm_a` has a number per head. The rank of the projection to steps is a sixteenth of
-    /// the width, at least 64. Each head's gate precedes its input, rows of steps come last.
+    /// the width, at least 64. Each head's gate precedes its input, and steps come last.
     Given,
 }
 

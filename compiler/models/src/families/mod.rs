@@ -1,4 +1,4 @@
-//! The architectures: a constant each, a file per family.
+//! All architectures: one constant each, one file per family.
 
 mod afmoe;
 mod arcee;

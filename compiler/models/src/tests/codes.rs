@@ -1,4 +1,3 @@
-//! The catalogue of codes.
 
 use tpc_ir::op::TypeError;
 
@@ -84,7 +83,6 @@ fn every_error() -> Vec<ArchError> {
     ]
 }
 
-/// Returns errors of architectures that lack a requirement.
 fn lacking() -> Vec<ArchError> {
     vec![ArchError::HeadsSelect {
         arch: "minimax-m3",

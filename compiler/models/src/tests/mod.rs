@@ -1,4 +1,4 @@
-//! Tests of the lowerings, and the files they share.
+//! Tests of the lowering, and the files they share.
 
 mod codes;
 mod dense;
@@ -64,7 +64,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Returns the options for a golden model: its own context if its positions are learned.
+/// Returns options for a golden model: its own context if positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
@@ -95,7 +95,7 @@ fn unused(golden: &str) -> &'static [&'static str] {
             "blk.1.ffn_gate.weight",
             "blk.1.ffn_up.weight",
         ],
-        // Tensors that llama.cpp does not read.
+        // llama.cpp does not read these tensors.
         "falcon-h1-dense-q8_0" => &[
             "rope_freqs.weight",
             "blk.0.attn_output.bias",
@@ -117,7 +117,6 @@ fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }
 
-/// The counts of a small model.
 const NUMBERS: &[(&str, u32)] = &[
     ("block_count", 2),
     ("context_length", 512),
