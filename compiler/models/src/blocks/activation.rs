@@ -14,7 +14,6 @@ pub(super) enum GateUp {
     Fused(Value),
 }
 
-/// Applies the activation, with the layer's bound if any.
 pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

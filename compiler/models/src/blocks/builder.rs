@@ -124,7 +124,6 @@ impl<'a> Builder<'a> {
         self.source.ignore(name);
     }
 
-    /// Returns a matrix's columns, if the source knows them.
     pub(crate) fn columns(&self, name: &str) -> Option<u64> {
         self.source.columns(name)
     }
@@ -168,7 +167,6 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// Returns a tensor's value, loaded at its first use.
     pub(crate) fn load(&mut self, tensor: &SourceTensor) -> Value {
         if let Some(&value) = self.weights.get(&tensor.name) {
             return value;
@@ -337,7 +335,6 @@ impl<'a> Builder<'a> {
         Ok(value)
     }
 
-    /// Appends an instruction with two results of the same name.
     pub(crate) fn push_pair(
         &mut self,
         op: impl Into<Op>,
@@ -418,13 +415,11 @@ impl<'a> Builder<'a> {
         self.push(Reshape { dims }, vec![x], name)
     }
 
-    /// Exchanges axes 1 and 2.
     pub(crate) fn swap_heads(&mut self, x: Value, name: &str) -> Result<Value, ArchError> {
         let axes = [0, 2, 1, 3];
         self.push(Permute { axes }, vec![x], name)
     }
 
-    /// Slices `len` indices of an axis.
     pub(crate) fn slice(
         &mut self,
         x: Value,

@@ -66,9 +66,7 @@ pub(crate) fn latent(
 /// Query heads, `[.., heads, n_tokens]`.
 struct Queries {
     latent: Option<Value>,
-    /// Unrotated part, if any.
     plain: Option<Value>,
-    /// Rotated part, if any.
     rotated: Option<Value>,
 }
 
@@ -196,7 +194,6 @@ fn absorbed_heads(
     let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
     let k = join_parts(b, latent, shared.rotated, "Kcur")?;
     let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
-    // The latent vector serves as the value.
     let v = match hp.rotated {
         0 => k,
         _ => b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?,

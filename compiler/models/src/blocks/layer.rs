@@ -295,7 +295,6 @@ fn has_norm(
     })
 }
 
-/// Scales a sublayer's output before the residual sum.
 fn scale_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

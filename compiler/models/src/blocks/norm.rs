@@ -85,7 +85,6 @@ pub(super) fn with_weight(
     b.mul(y, weight, name)
 }
 
-/// Normalises the rows of `x`.
 pub(crate) fn without_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -151,7 +151,6 @@ pub(super) fn route_groups(
 fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
     const NAME: &str = "ffn_moe_group_numbers";
     let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
-    // The order of decreasing numbers counts from 0.
     let falling = Arange {
         start: 0.0,
         step: -1.0,

@@ -22,8 +22,8 @@ pub enum RecurrentMixer {
     /// The gated delta rule after a convolution: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     DeltaNet(DeltaNetForm),
     /// Kimi's delta attention: the gated delta rule with a decay per key element, after convolutions of queries, keys
-    /// and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. The number of heads is that of
-    /// the first layer's attention.
+    /// and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. Has the first layer's number of
+    /// attention heads.
     Kda(KdaForm),
     /// Lightning attention: linear attention with attention's heads, which forget at fixed rates: `attn_qkv` (per head
     /// a query, a key and a value), `attn_norm_2`, `attn_gate`.

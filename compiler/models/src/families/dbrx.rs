@@ -1,5 +1,3 @@
-//! DBRX.
-
 use tpc_ir::op::NormKind;
 
 use crate::description::{

@@ -198,11 +198,10 @@ pub const ARCHS: &[&Arch] = &[
     &xverse::XVERSE,
 ];
 
-/// Returns the architecture of that name.
+/// Returns the architecture `name`.
 ///
 /// # Errors
-///
-/// Returns [`ArchError::Unsupported`], with the nearest supported name.
+/// Returns [`ArchError::Unsupported`] with the nearest supported name.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
     ARCHS
         .iter()

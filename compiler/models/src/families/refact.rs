@@ -1,5 +1,3 @@
-//! Refact.
-
 use crate::description::{Alibi, Arch, AttentionForm, Experts, FfnForm, Models};
 
 /// `refact`: ALiBi without a key. llama.cpp loads the experts of such files, but does not run them.

@@ -80,7 +80,7 @@ impl IndexerHParams {
         })
     }
 
-    /// Returns a layer's tokens per block, 0 if a token attends to all; `None` if single cells are selected.
+    /// Returns a layer's tokens per block, 0 if tokens attend to all tokens; `None` if single cells are selected.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         self.blocks.get(layer as usize).copied()
     }

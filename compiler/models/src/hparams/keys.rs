@@ -52,7 +52,6 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// True if the key is present with value 0.
     pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }

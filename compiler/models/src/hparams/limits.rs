@@ -1,3 +1,3 @@
 
-/// Maximum number of layers: ten times that of any published model. Bounds the allocations for a hostile count.
+/// Maximum number of layers: ten times the layers of any published model. Bounds the allocations for a hostile count.
 pub(super) const MAX_LAYERS: u64 = 2048;

@@ -12,7 +12,6 @@ const DRAFTING: LowerOptions = LowerOptions {
     ..OPTIONS
 };
 
-/// Returns the architectures whose draft blocks are described.
 fn described() -> impl Iterator<Item = (&'static str, &'static DraftForm)> {
     ARCHS
         .iter()

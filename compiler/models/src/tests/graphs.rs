@@ -27,7 +27,6 @@ struct Norms {
 }
 
 impl Norms {
-    /// True if a node repeats an earlier computation.
     fn is_known(&mut self, op: &str, node: &Json) -> bool {
         if op != "RMS_NORM" && op != "MUL" {
             return false;

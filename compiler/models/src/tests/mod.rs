@@ -32,14 +32,13 @@ const OPTIONS: LowerOptions = LowerOptions {
     drafting: Drafting::None,
 };
 
-/// Returns a folder of shared test material next to the checkout, if it exists.
+/// Returns a folder of test material next to the checkout, if it exists.
 fn shared(folder: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let path = path.join(folder);
     path.is_dir().then_some(path)
 }
 
-/// Returns the goldens of supported architectures, with headers.
 fn goldens() -> Vec<(String, Header)> {
     let Some(folder) = shared("golden") else {
         return Vec::new();
@@ -76,7 +75,6 @@ fn options(golden: &Header) -> LowerOptions {
 /// Returns the tensors of a golden model that do not affect the logits.
 fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
-        // The head of a classifier.
         "qwen3-dense-f16" => &["cls.output.weight"],
         // A bias that llama.cpp reads and does not add.
         "ernie4_5-moe-moe-q6_k" => &["blk.0.attn_output.bias", "blk.1.attn_output.bias"],
@@ -101,7 +99,6 @@ fn unused(golden: &str) -> &'static [&'static str] {
             "blk.0.attn_output.bias",
             "blk.1.attn_output.bias",
         ],
-        // Norms of keys alone.
         "mpt-dense-q8_0" => &[
             "blk.0.attn_k_norm.bias",
             "blk.0.attn_k_norm.weight",

@@ -75,7 +75,7 @@ fn streams_side_by_side_are_summed_before_a_sublayer_and_behind_the_last() {
     assert_eq!(dims("output_hc_fn.weight"), ["288", "3"]);
     assert_eq!(dims("l_out-1"), ["96", "3"]);
     let sums = graph.values().filter(|(_, v)| v.name.starts_with("hc_sum"));
-    // Each sum has a product, a sum and a matrix.
+    // Each of the five sums takes a product, a sum and a matrix.
     assert_eq!(sums.count(), 3 * 5);
     assert_eq!(count(&graph, "top_mask"), 0);
     let types = ("attention.indexer.types", vec![1u32, 0].into());

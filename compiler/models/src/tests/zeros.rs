@@ -172,7 +172,6 @@ const NOT_IN_LIST: &[&str] = &[
     "ple.conv_kernel",
     // 0 means that a layer attends to all tokens, or lacks blocks.
     "attention.compress_ratios",
-    // Lists of layers, factors and rows.
     "ple.layers",
     "ple.layer_multipliers",
     "ple.head_offsets",

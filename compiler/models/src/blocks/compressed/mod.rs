@@ -59,7 +59,6 @@ pub(crate) fn compressed_attention(
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
-    /// Positions of the first tokens of blocks.
     starts: Value,
 }
 
@@ -98,7 +97,6 @@ impl Rotations {
         }
     }
 
-    /// Rotates the heads `x` back by token positions.
     fn rotate_back(&self, b: &mut Builder<'_>, x: Value) -> Result<Value, ArchError> {
         const NAME: &str = "kqv_back";
         let Some(rope) = &self.rope else {

@@ -65,7 +65,6 @@ pub(super) fn merge(
     Ok(ScoredValues { values, scores })
 }
 
-/// Returns `len` steps from `start` on.
 pub(super) fn part(
     b: &mut Builder<'_>,
     x: ScoredValues,

@@ -15,7 +15,6 @@ use crate::size::Size;
 use crate::source::TensorRole;
 
 pub(super) struct Rows<'a> {
-    /// Prefix of tensor names.
     pub(super) tensors: &'a str,
     /// Name of the state with earlier tokens.
     pub(super) state: &'a str,

@@ -13,7 +13,6 @@ use crate::hparams::HyperHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -115,7 +114,6 @@ fn weights(
     b.reshape(x, [Dim::ONE, hp.streams.n.into(), b.n_tokens()], name)
 }
 
-/// Returns the weighted sum of the streams, `[n_embd, n_tokens]`.
 fn weighted_sum(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

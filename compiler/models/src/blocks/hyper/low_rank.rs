@@ -12,7 +12,6 @@ use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 use crate::source::TensorRole;
 
-/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

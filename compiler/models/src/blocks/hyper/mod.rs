@@ -24,7 +24,6 @@ pub(super) struct Joint {
     mixes: Option<Value>,
 }
 
-/// Returns the initial streams of `x: [n_embd, n_tokens]`.
 pub(crate) fn start_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -105,7 +104,6 @@ fn mean(
     b.push(Scale { scale, bias: 0.0 }, vec![x], "hc_mean")
 }
 
-/// Repeats `x: [n_embd, n_tokens]` once per stream.
 pub(super) fn repeat_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

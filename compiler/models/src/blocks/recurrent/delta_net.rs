@@ -76,7 +76,6 @@ fn project(
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
     if has_qkv || !b.offers(&fused, Form::Unusual) {
-        // Some files also have the older form.
         b.ignore(&fused);
         return Ok(Projections {
             qkv: one(b, "attn_qkv", hp.conv.channels, "qkv_mixed")?,

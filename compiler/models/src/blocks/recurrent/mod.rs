@@ -17,7 +17,6 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::RecurrentHParams;
 
-/// Returns a recurrent mixer's output, `[n_embd, n_tokens]`.
 pub(crate) fn recurrent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -11,7 +11,6 @@ use crate::error::ArchError;
 pub(super) struct ScanSizes {
     /// State elements per head element.
     pub(super) d_state: u64,
-    /// Elements of a head.
     pub(super) head_dim: u64,
     pub(super) heads: u64,
     /// Number of head groups; heads of a group share `B` and `C`.

@@ -1,5 +1,3 @@
-//! States of recurrent layers, with a cell per sequence.
-
 use tpc_ir::op::{GetRows, InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
 
