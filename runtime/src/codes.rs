@@ -14,7 +14,7 @@ tpc_ir::codes! {
         "An op reads only from its own device's memory.",
     )
     .example("an `add` on dev1 whose operand was computed on dev0.")
-    .cure("insert a `copy` or a collective. In a program that tpc made, this is a bug in tpc: report it with the command.");
+    .cure("insert a `copy` or a collective. If tpc made the program, this is a bug in tpc: report it.");
 
     TYPE = error(
         "TPC0502",

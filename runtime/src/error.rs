@@ -201,9 +201,7 @@ impl ExecError {
                 "run the verifier, which points at the first op whose operands do not fit"
             }
             E::Shape { .. } => "compare the declared sizes with the sizes of the operands",
-            E::Elements { .. } => {
-                "give indices and positions as integers, other values as reals"
-            }
+            E::Elements { .. } => "give indices and positions as integers, other values as reals",
             E::Size { .. } => {
                 "bind every symbol of the graph, or choose a smaller context or batch"
             }

@@ -1,4 +1,3 @@
-
 tpc_ir::codes! {
     pub(super) static;
 

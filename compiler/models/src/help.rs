@@ -1,4 +1,3 @@
-
 use super::error::ArchError;
 use super::families::ARCHS;
 

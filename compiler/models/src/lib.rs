@@ -29,7 +29,7 @@
 //!
 //! - Only headers are read, never tensor data. A bad input causes neither a panic nor more allocation than the graph of
 //!   2048 layers needs.
-//! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value among
+//! - Every value is on the host, every weight is loaded once, and every KV cache is a state whose updated value is among
 //!   the outputs. Values have the names in llama.cpp's graphs, if any.
 //! - Semantics are llama.cpp's, except for the window of Phi 3, which llama.cpp ignores (see `phi.rs`).
 

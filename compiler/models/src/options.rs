@@ -1,4 +1,3 @@
-
 use tpc_ir::DType;
 
 /// Choices of the user for a graph.

@@ -1,4 +1,3 @@
-
 use tpc_gguf::{Header, Metadata};
 
 /// A context stretched by scaling the rotation of positions.

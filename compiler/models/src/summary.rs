@@ -1,4 +1,3 @@
-
 use tpc_ir::{Graph, Window};
 
 use super::stretch::Stretch;

@@ -167,7 +167,7 @@ impl Search {
         }
     }
 
-    /// Returns the unit in which the largest length is `scale_top`, and the nearest multiple for each length.
+    /// Returns the unit that makes the largest length `scale_top` units, and the nearest multiple for each length.
     fn multiples<const N: usize>(&self, lengths: [f32; N]) -> (f16, [u8; N]) {
         let most = lengths.iter().copied().fold(0.0, f32::max);
         let top = self.scale_top as f32;

@@ -54,7 +54,7 @@ enum Undo {
     NoSequence(u32),
 }
 
-/// Maximum number of cells for which lists are allocated at full size. Longer lists grow.
+/// Maximum number of cells with lists allocated at full size. Longer lists grow.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
@@ -103,7 +103,7 @@ impl KvCells {
         &self.cells
     }
 
-    /// Returns the cell in the first part where the search for free cells starts.
+    /// Returns the first part's head: the search for free cells starts at this cell.
     pub(super) fn head(&self) -> usize {
         self.heads.first().copied().unwrap_or(0)
     }

@@ -36,7 +36,7 @@ use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
 use sequences::{is_one_part, parts};
 
-/// A part of the last batch from which drafts can continue.
+/// A part of the last batch. Drafts can continue from it.
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
@@ -168,7 +168,7 @@ impl<E: Executor + ?Sized> Session<E> {
         &self.config
     }
 
-    /// Returns the number of draft blocks, each of which drafts one further token.
+    /// Returns the number of draft blocks, one per drafted token.
     pub const fn n_drafts(&self) -> usize {
         self.drafts.len()
     }

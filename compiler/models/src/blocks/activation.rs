@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{Clamp, Glu, GluKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 

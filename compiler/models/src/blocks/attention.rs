@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 

@@ -1,4 +1,3 @@
-
 use crate::description::Arch;
 use crate::hparams::{HParams, LayerHParams};
 use crate::options::LowerOptions;

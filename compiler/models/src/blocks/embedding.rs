@@ -1,4 +1,3 @@
-
 use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind};
 

@@ -1,4 +1,3 @@
-
 use tpc_ir::Value;
 
 use super::builder::Builder;

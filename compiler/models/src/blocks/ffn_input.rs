@@ -1,4 +1,3 @@
-
 use tpc_ir::Value;
 
 /// Inputs of the feed-forward sublayer, `[n_embd, n_tokens]` each.

@@ -1,4 +1,3 @@
-
 use tpc_ir::Value;
 
 /// A residual stream kept for later layers, `[n_embd, n_tokens]`, and its norm without weight.

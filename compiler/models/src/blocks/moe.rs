@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
 

@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{
     Arange, Binary, BinaryKind, Clamp, GetRows, InputKind, Repeat, SoftMax, Sum, TopK, UnaryKind,
 };

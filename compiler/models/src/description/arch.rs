@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 use super::attention::{

@@ -1,4 +1,3 @@
-
 /// Attention of all heads to rows that serve as key and value: one row per token of the window, `attn_kv`, and one per
 /// block of consecutive tokens of the whole sequence. `attention.compress_ratios` gives each layer's tokens per block;
 /// 0 means no blocks.

@@ -1,4 +1,3 @@
-
 /// Draft blocks (multi-token prediction): the last `nextn_predict_layers` of `block_count`. Each reads `nextn.eh_proj ·
 /// [nextn.enorm(embedding); nextn.hnorm(hidden state)]`, with the embedding of the next token and the hidden state of
 /// the model or the previous draft block. An ordinary layer with attention follows.

@@ -1,4 +1,3 @@
-
 use super::presence::{KeyUse, Presence};
 
 /// Experts of an architecture.

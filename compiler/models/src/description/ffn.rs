@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{Glu, UnaryKind};
 
 use super::experts::Experts;

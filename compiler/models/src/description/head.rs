@@ -1,4 +1,3 @@
-
 use super::presence::{KeyUse, Presence};
 
 /// The projection to logits.

@@ -1,4 +1,3 @@
-
 /// The connection of sublayers with `hyper_connection.count` parallel residual streams (hyper-connections).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HyperForm {

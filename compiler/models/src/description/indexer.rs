@@ -1,4 +1,3 @@
-
 use tpc_ir::op::RopeMode;
 
 use super::presence::Presence;

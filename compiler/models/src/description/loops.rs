@@ -1,4 +1,3 @@
-
 /// Number of runs of the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopForm {

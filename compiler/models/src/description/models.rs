@@ -1,4 +1,3 @@
-
 /// The models of an architecture that make a choice without a metadata key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Models {

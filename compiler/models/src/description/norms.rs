@@ -1,4 +1,3 @@
-
 use tpc_ir::op::NormKind;
 
 use super::hyper::HyperForm;

@@ -1,4 +1,3 @@
-
 /// Presence of a tensor in an architecture's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {

@@ -1,4 +1,3 @@
-
 use tpc_ir::op::UnaryKind;
 
 use super::presence::Presence;

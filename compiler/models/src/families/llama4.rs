@@ -8,7 +8,7 @@ use crate::description::{
     WeightedSide, Window, WindowKind, WindowedRope,
 };
 
-/// Tokens per chunk, for which files have no key.
+/// Tokens per chunk. Files do not have a key for it.
 const CHUNK: u64 = 8192;
 
 /// `llama4`: every fourth layer has full attention without rotation; the other layers attend within chunks. Only

@@ -1,4 +1,3 @@
-
 use super::heads::HeadElements;
 use super::keys::Keys;
 use crate::description::CompressedForm;

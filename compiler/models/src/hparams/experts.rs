@@ -1,4 +1,3 @@
-
 use super::ffn_width::FfnWidth;
 use super::heads;
 use super::keys::Keys;

@@ -1,4 +1,3 @@
-
 use tpc_ir::op::Temperature;
 
 use super::keys::Keys;

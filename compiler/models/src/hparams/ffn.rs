@@ -1,4 +1,3 @@
-
 use super::experts::ExpertHParams;
 use super::ffn_width::FfnWidth;
 use super::keys::Keys;

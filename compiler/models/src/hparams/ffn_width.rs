@@ -1,4 +1,3 @@
-
 use crate::size::Size;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,3 @@
-
 use super::keys::{Keys, Pattern};
 use super::windows::Reach;
 use crate::description::{Arch, HeadSizes, KeyUse, RecurrentLayers, RopeLayers};

@@ -1,4 +1,3 @@
-
 use super::keys::Keys;
 use crate::description::HyperForm;
 use crate::error::ArchError;

@@ -1,4 +1,3 @@
-
 use super::keys::{Keys, Pattern};
 use crate::description::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, Selection};
 use crate::error::ArchError;

@@ -1,4 +1,3 @@
-
 use super::keys::Keys;
 use crate::description::LatentForm;
 use crate::error::ArchError;

@@ -1,4 +1,3 @@
-
 use super::ffn::{LayerFfn, Limits};
 use super::heads::{self, HeadElements, RopeUse};
 use super::keys::Keys;

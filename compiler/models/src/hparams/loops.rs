@@ -1,4 +1,3 @@
-
 use super::keys::Keys;
 use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;

@@ -1,4 +1,3 @@
-
 use super::ffn::LayerFfn;
 use super::keys::{Keys, Pattern};
 use crate::description::{Arch, RecurrentLayers, Sublayers};

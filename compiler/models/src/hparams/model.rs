@@ -1,4 +1,3 @@
-
 use tpc_ir::Window;
 use tpc_ir::op::{NormKind, Rope, Temperature};
 

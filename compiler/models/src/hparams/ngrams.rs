@@ -1,4 +1,3 @@
-
 use tpc_ir::Interval;
 use tpc_ir::op::NgramRows;
 

@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{Rope, RopeMode};
 
 use super::keys::Keys;

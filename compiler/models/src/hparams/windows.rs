@@ -1,4 +1,3 @@
-
 use tpc_ir::Window as Span;
 
 use super::keys::{Keys, Pattern};

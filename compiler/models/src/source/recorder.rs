@@ -1,4 +1,3 @@
-
 use tpc_ir::DType;
 
 use super::forms::{Form, WeightForms};

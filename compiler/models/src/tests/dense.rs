@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, NormKind, Op, RopeMode, Scale};
 use tpc_ir::{Graph, Window};
 

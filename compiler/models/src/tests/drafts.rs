@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Output, Value};
 

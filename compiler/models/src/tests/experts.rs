@@ -1,4 +1,3 @@
-
 use tpc_ir::Graph;
 use tpc_ir::op::{Op, TopK};
 
@@ -79,7 +78,7 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
     let twice = [(KEY, 0), ("expert_shared_count", 2)];
     assert_eq!(width("bailingmoe2", &twice), Some(128));
     assert_eq!(width("bailingmoe2", &[("expert_shared_count", 0)]), None);
-    // The width is that of all shared experts together.
+    // The width counts all shared experts together.
     assert_eq!(width("ernie4_5-moe", &[]), Some(48));
     assert_eq!(width("ernie4_5-moe", &[(KEY, 0)]), None);
     assert_eq!(width("qwen2moe", &[]), Some(48));

@@ -1,4 +1,3 @@
-
 use super::*;
 use tpc_ir::{Graph, Op};
 

@@ -1,4 +1,3 @@
-
 use tpc_ir::op::Op;
 
 use super::*;

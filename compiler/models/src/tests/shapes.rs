@@ -1,4 +1,3 @@
-
 use tpc_ir::op::{FlashAttn, Op, Rope, State};
 use tpc_ir::{Graph, Window};
 

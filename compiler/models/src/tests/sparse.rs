@@ -1,4 +1,3 @@
-
 use super::*;
 use tpc_ir::op::{BlockPart, InputKind, Op, TopMask};
 use tpc_ir::{Graph, Value};

@@ -277,8 +277,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// Checks place and sizes of a state's new content and rounds it to the state's type, unless it has that type, as
-    /// results of `set_rows` do.
+    /// Checks place and sizes of a state's new content and rounds it to the state's type. Content of this type, such as
+    /// a result of `set_rows`, is not rounded again.
     fn updated_state(
         &self,
         state: Value,

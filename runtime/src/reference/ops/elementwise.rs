@@ -8,8 +8,8 @@ use crate::error::ExecError;
 use crate::reference::rounding::round_rows;
 use crate::tensor::{Tensor, buffer};
 
-/// Computes erf by the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`. All terms have the same sign, so there is no
-/// cancellation.
+/// Computes erf with the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have the same sign and do not
+/// cancel.
 fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a > 6.0 {

@@ -1,4 +1,3 @@
-
 pub(super) mod conv;
 mod delta_net;
 mod delta_rule;

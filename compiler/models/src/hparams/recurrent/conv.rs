@@ -1,4 +1,3 @@
-
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;

@@ -1,4 +1,3 @@
-
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{KdaDecay, KdaForm, Presence};
 use crate::error::ArchError;

@@ -1,4 +1,3 @@
-
 use super::Heads;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;

@@ -1,4 +1,3 @@
-
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{Mamba1Form, ScanHeads, ScanNorms};
 use crate::error::ArchError;

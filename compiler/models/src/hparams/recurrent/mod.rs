@@ -1,4 +1,3 @@
-
 mod conv;
 mod delta_net;
 mod grouped;

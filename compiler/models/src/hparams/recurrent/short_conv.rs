@@ -1,4 +1,3 @@
-
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
 use crate::error::ArchError;

@@ -1,4 +1,3 @@
-
 use super::conv::ConvHParams;
 use super::grouped::GroupedSizes;
 use crate::description::Presence;

@@ -52,7 +52,10 @@ fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let stride = [call.positive(3)?, call.positive(4)?];
     let pad = [i64::from(call.word(5)), call.word(6).into()];
     call.ensure(x.ne == call.result.dims, "operand and result sizes differ")?;
-    call.ensure(x.ne[2..] == grad.ne[2..], "operand and gradient planes differ")?;
+    call.ensure(
+        x.ne[2..] == grad.ne[2..],
+        "operand and gradient planes differ",
+    )?;
     let mut out = vec![0.0; x.data.len()];
     let [w, h] = [x.ne[0] as i64, x.ne[1] as i64];
     let [gw, gh, planes, more] = grad.ne.map(|n| n as i64);

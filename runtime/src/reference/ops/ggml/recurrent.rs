@@ -32,7 +32,10 @@ impl Sizes {
         call.ensure(states && seqs > 0, "the state size does not match")?;
         call.ensure(tokens.is_multiple_of(seqs), "sequences differ in length")?;
         let packed = s * heads * tokens + state.data.len();
-        call.ensure(count(call.result.dims)? == packed, "the result size does not match")?;
+        call.ensure(
+            count(call.result.dims)? == packed,
+            "the result size does not match",
+        )?;
         Ok(Sizes {
             s,
             heads,
@@ -71,7 +74,10 @@ fn wkv6(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (first, decay, state) = (call.array(3)?, call.array(4)?, call.array(5)?);
     let sizes = Sizes::of(call, &[&k, &v, &r, &decay], &state)?;
     let s = sizes.s;
-    call.ensure(first.data.len() == s * sizes.heads, "the bonus size does not match")?;
+    call.ensure(
+        first.data.len() == s * sizes.heads,
+        "the bonus size does not match",
+    )?;
     sizes.scan(call, &state, |head, row, state, out| {
         for i in 0..s {
             let (key, read, decay) = (k.data[row + i], r.data[row + i], decay.data[row + i]);
@@ -150,7 +156,10 @@ fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.ensure(widths && filled, "q, k or gate sizes do not match")?;
     let outputs = s * heads * tokens * seqs;
     let packed = outputs + kept.saturating_mul(state.data.len());
-    call.ensure(count(call.result.dims)? == packed, "the result size does not match")?;
+    call.ensure(
+        count(call.result.dims)? == packed,
+        "the result size does not match",
+    )?;
     let mut out = vec![0.0; packed];
     let scale = 1.0 / (s as f64).sqrt();
     let row = |a: &Array<'_>, i: usize, head: usize, token: usize, seq: usize| {
@@ -208,10 +217,16 @@ fn ssm_scan(call: &Call<'_>) -> Result<Tensor, ExecError> {
         .map(|&i| usize::try_from(i).ok().filter(|&i| i < rows));
     let chosen: Option<Vec<usize>> = chosen.by_ref().collect();
     let chosen = chosen.ok_or_else(|| call.refused("a cell is out of range"))?;
-    call.ensure(chosen.len() == seqs, "the sequences and cells differ in number")?;
+    call.ensure(
+        chosen.len() == seqs,
+        "the sequences and cells differ in number",
+    )?;
     let (outputs, each) = (x.data.len(), n * dim * heads);
     let packed = outputs + kept.saturating_mul(each * seqs);
-    call.ensure(count(call.result.dims)? == packed, "the result size does not match")?;
+    call.ensure(
+        count(call.result.dims)? == packed,
+        "the result size does not match",
+    )?;
     let mut out = vec![0.0; packed];
     for (seq, &cell) in chosen.iter().enumerate() {
         let mut state = states.data[cell * each..][..each].to_vec();

@@ -121,10 +121,7 @@ fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let [n, heads, tokens, _] = x.ne;
     let (pairs, distance) = r.pairs();
     let last = r.offset + (pairs - 1) * if distance == 1 { 2 } else { 1 } + distance;
-    call.ensure(
-        r.offset >= 0 && last < n as i64,
-        "the pairs exceed the row",
-    )?;
+    call.ensure(r.offset >= 0 && last < n as i64, "the pairs exceed the row")?;
     let of_token = if r.mode < SECTIONS { 1 } else { 4 };
     call.ensure(
         positions.len() >= of_token * tokens,

@@ -70,7 +70,7 @@ fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Adds each gradient row to the table row from which it was read.
+/// Adds each gradient row to its table row.
 fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (rows, indices) = (call.array(0)?, call.integers(1)?);
     let [n, count, ..] = call.result.dims;
