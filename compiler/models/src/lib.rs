@@ -20,8 +20,8 @@
 //!
 //! 1. *Hyper-parameters*: checks every metadata key that the description reads (counts, finite numbers, divisibility).
 //! 2. *Assembly*: blocks request tensors by name and expected shape. A file answers with its tensors, and compares
-//!    their shapes with the keys that decide them. A recorder accepts and records every request; [`expected_tensors`] uses
-//!    the recorder with the same code, so the two cannot differ.
+//!    their shapes with the keys that decide them. A recorder accepts and records every request.
+//!    [`expected_tensors`] uses the recorder with the same code, so the two cannot differ.
 //! 3. *Leftovers*: [`Summary::unused`] lists the file's other tensors. In a well-formed file the list is empty, or has
 //!    only tensors of parts that are not lowered.
 //!

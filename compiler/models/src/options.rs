@@ -7,7 +7,7 @@ pub struct LowerOptions {
     pub cache_type_k: DType,
     /// Element type of the value cache.
     pub cache_type_v: DType,
-    /// Context in tokens, which decides the cells of caches.
+    /// Context in tokens, which decides the number of cache cells.
     pub ctx_size: u64,
     /// Source of draft tokens.
     pub drafting: Drafting,
