@@ -101,7 +101,7 @@ pub(super) fn head_size(d: &Dim) -> u64 {
 fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), ArchError> {
     let known = CACHE_TYPES.contains(&dtype) || IK_CACHE_TYPES.contains(&dtype);
     let reason = if !known {
-        "it cannot be written at run time"
+        "this type cannot be written at run time"
     } else if !size.is_multiple_of(dtype.block_len()) {
         "its blocks would run across heads"
     } else {

@@ -67,7 +67,7 @@ impl CompressedHParams {
                 key: format!("{arch}.{}", self.groups.from),
                 found: self.groups.n.to_string(),
                 with: format!("{arch}.attention.head_count = {n_head}"),
-                expected: "a divisor of it".into(),
+                expected: "a divisor of that number".into(),
             });
         }
         Size::product(

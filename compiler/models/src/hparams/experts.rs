@@ -143,7 +143,7 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
     };
     if !experts.is_multiple_of(count) {
         let with = format!("{} = {experts}", keys.name("expert_count"));
-        return Err(contradiction(COUNT, count, with, "a divisor of it"));
+        return Err(contradiction(COUNT, count, with, "a divisor of that number"));
     }
     let used = keys.require_count(USED)?;
     if used > count {
@@ -156,7 +156,7 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
             USED,
             used,
             with,
-            "enough groups to hold them",
+            "enough groups for these experts",
         ));
     }
     Ok((used < count).then_some(Groups { count, used }))

@@ -86,7 +86,7 @@ fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchErr
             key: keys.name("embedding_length"),
             found: n_embd.to_string(),
             with: format!("{} = {n_head}", keys.name("attention.head_count")),
-            expected: "a multiple of it, or a value for attention.key_length".into(),
+            expected: "a multiple of that number, or a value for attention.key_length".into(),
         }),
     }
 }

@@ -98,7 +98,7 @@ impl<'a> Keys<'a> {
             key: self.name(key),
             found: n.to_string(),
             with: format!("{} = {of}", self.name(of_key)),
-            expected: "a divisor of it".into(),
+            expected: "a divisor of that number".into(),
         })
     }
 

@@ -142,7 +142,7 @@ impl LayerTable {
                 key: model.keys.name("embedding_length"),
                 found: model.n_embd.to_string(),
                 with: format!("{} rows of attn_qkv in layer {il}", widths.qkv.n),
-                expected: "a third of them".into(),
+                expected: "a third of these rows".into(),
             });
         }
         let share = model.n_embd.checked_div(n_head).unwrap_or(dk);
@@ -185,7 +185,7 @@ impl LayerTable {
                 "{} = {n_head} in layer {il}",
                 keys.name("attention.head_count")
             ),
-            expected: "a divisor of it".into(),
+            expected: "a divisor of that number".into(),
         })
     }
 }

@@ -85,7 +85,7 @@ fn read_stacks(keys: &Keys<'_>, n_layer: usize) -> Result<Stacks, ArchError> {
             key: keys.name("block_count"),
             found: n_layer.to_string(),
             with: format!("{} = {layers} and {runs} runs of stacks", keys.name(LAYERS)),
-            expected: "the product of both".into(),
+            expected: "the product of both numbers".into(),
         });
     }
     let small = |n| usize::try_from(n).expect("invariant: at most MAX_LAYERS");
