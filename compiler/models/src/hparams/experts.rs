@@ -143,7 +143,12 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
     };
     if !experts.is_multiple_of(count) {
         let with = format!("{} = {experts}", keys.name("expert_count"));
-        return Err(contradiction(COUNT, count, with, "a divisor of that number"));
+        return Err(contradiction(
+            COUNT,
+            count,
+            with,
+            "a divisor of that number",
+        ));
     }
     let used = keys.require_count(USED)?;
     if used > count {
