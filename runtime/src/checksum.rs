@@ -1,6 +1,5 @@
-//! A checksum of bytes.
-
-/// A 64-bit checksum. Each word of eight bytes changes it invertibly, so inputs that differ in one word always differ.
+/// A 64-bit checksum. Each eight-byte word changes the state invertibly, so inputs that differ in one word always
+/// differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Checksum {
     state: u64,
@@ -46,7 +45,6 @@ impl Checksum {
     }
 
     const fn word(&mut self, word: u64) {
-        // Multiplication by an odd number and rotation are bijections.
         let mixed = (self.state ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
         self.state = mixed.rotate_left(29);
     }

@@ -1,12 +1,10 @@
-//! The codes of execution, TPC0500 to TPC0523, and of sessions, TPC0572 to TPC0576.
-
 tpc_ir::codes! {
     pub(super) static;
 
     NOT_LOWERED = error(
         "TPC0500",
         "graph is not lowered to programs of single devices",
-        "Only programs of single devices can run; a value here is on a group.",
+        "A value is on a group of devices; executors run one program per device.",
     )
     .cure("run the lowering pass first.");
 
@@ -16,7 +14,7 @@ tpc_ir::codes! {
         "An op reads only from its own device's memory.",
     )
     .example("an `add` on dev1 whose operand was computed on dev0.")
-    .cure("insert a `copy` or a collective. If lowering made the program, report this bug in tpc with the command.");
+    .cure("insert a `copy` or a collective. If tpc made the program, this is a bug in tpc: report it.");
 
     TYPE = error(
         "TPC0502",
@@ -40,7 +38,7 @@ tpc_ir::codes! {
         "The op needs real numbers and the tensor has integers, or the reverse.",
     )
     .example("positions given as f64.")
-    .cure("give indices, positions and token ids as integers, and everything else as reals.");
+    .cure("give indices, positions and token ids as integers, other values as reals.");
 
     SIZE = error(
         "TPC0505",
@@ -77,7 +75,7 @@ tpc_ir::codes! {
     CUT_BLOCK = error(
         "TPC0509",
         "part of a tensor cuts a block",
-        "Devices store whole blocks along axis 0, or one run of a longer block's 32-element pieces.",
+        "Along axis 0, a device stores whole blocks, or one run of 32-element pieces of longer blocks.",
     )
     .example("rows 0:48 of axis 0 in q8_0, which has blocks of 32.")
     .cure("end ranges at multiples of the block length.");
@@ -93,15 +91,15 @@ tpc_ir::codes! {
     QUANT = error(
         "TPC0511",
         "element type cannot be written",
-        "tpc cannot encode every GGUF type of a state or copy. Rows must be whole blocks.",
+        "tpc has no encoder for the type of a state or copy, or a row is not whole blocks.",
     )
     .example("a q8_0 cache with rows of 24; a graph that writes iq2_xs.")
-    .cure("choose another type of the cache or copy.");
+    .cure("choose another type for the cache or copy.");
 
     MISSING_INPUT = error(
         "TPC0512",
         "input is missing",
-        "The caller supplied no value for an input of the graph.",
+        "The caller supplied no value for an input.",
     )
     .example("`mask_swa` in a session without a sliding window.")
     .cure("configure the window, or supply the input through the callback.");
@@ -109,7 +107,7 @@ tpc_ir::codes! {
     STATE_RESIZED = error(
         "TPC0513",
         "state changes its size",
-        "A state keeps its content between batches, so its size is fixed.",
+        "States keep their content between batches, so their sizes are fixed.",
     )
     .example("another n_ctx in the second batch.")
     .cure("keep the sizes, or reset the states.");
@@ -124,7 +122,7 @@ tpc_ir::codes! {
     BAD_BATCH = error(
         "TPC0515",
         "invalid batch",
-        "Lists of the batch differ in length, positions do not rise, or an output row lacks a token.",
+        "The batch's lists differ in length, positions do not increase, or an output row names a missing token.",
     )
     .example("decoding position 5 twice.")
     .cure("give one position and one sequence per token.");
@@ -169,7 +167,7 @@ tpc_ir::codes! {
     NOTHING_TO_DRAFT = error(
         "TPC0521",
         "drafting is not possible now",
-        "The session has decoded no batch, all draft blocks have run, or the graph lacks them.",
+        "The session has not decoded a batch, or all draft blocks have run, or the graph lacks draft blocks.",
     )
     .cure("plan with `--spec-type draft-mtp`, and decode a batch first.");
 
@@ -183,7 +181,7 @@ tpc_ir::codes! {
     STALE_READ = error(
         "TPC0523",
         "state is read after its content was replaced",
-        "An update replaced the content that a later instruction reads.",
+        "A later instruction reads content that an update replaced.",
     )
     .example("`relu v0` after `v4 = set_rows v0, …`.")
     .cure("read the update's result, or read before the update.");
@@ -193,31 +191,31 @@ tpc_ir::codes! {
         "unusable session file",
         "The file is not a saved session, or bytes are missing, extra or changed.",
     )
-    .cure("leave the file out: tpc reads the text again.");
+    .cure("omit the file: tpc reads the text again.");
 
     STATE_VERSION = error(
         "TPC0573",
         "session file of a newer version",
         "This version does not know the file's format.",
     )
-    .cure("use the later version, or leave the file out.");
+    .cure("use the newer version, or omit the file.");
 
     STATE_MODEL = error(
         "TPC0574",
         "session of another model",
-        "Model or cache types differ, or the session needs more cells. The number of devices may differ.",
+        "The model or the cache types differ, or the session needs more cells. The number of devices may differ.",
     )
     .example("a session of `--cache-type-k q8_0` loaded with f16 caches.")
-    .cure("use the model and options of the saved run, or leave the file out.");
+    .cure("use the model and options of the saved run, or omit the file.");
 
     CANNOT_REWIND = error(
         "TPC0575",
         "sequence cannot go back",
-        "Removing tokens needs an earlier state, which recurrent states and sliding windows do not keep. Tokens with \
+        "Recurrent states and sliding windows do not keep the earlier state that removing tokens needs. Tokens with \
          stored positions cannot move.",
     )
     .example("`--context-shift` with a Mamba model.")
-    .cure("read the text again, or use a larger context instead of `--context-shift`.");
+    .cure("read the text again, or use a larger context.");
 
     NO_STATES = error(
         "TPC0576",

@@ -1,5 +1,3 @@
-//! Errors of running programs, with help.
-
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, Place, Value};
 
@@ -111,7 +109,7 @@ pub enum ExecError {
     },
     #[error("{what}")]
     Parameter { what: String },
-    /// The executor lacks a kernel for an op on these element types.
+    /// The executor has no kernel for an op with these element types.
     #[error("{what}")]
     NoKernel { what: String },
     #[error("session file: {what}")]
@@ -126,16 +124,16 @@ pub enum ExecError {
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
     Leaf { op: &'static str },
-    /// An error of an executor's devices, with its own code and help.
+    /// A device error with its own code and help.
     #[error("{what}")]
     Device { code: &'static Code, what: String },
-    /// Another error, with its instruction or value.
+    /// An error with the instruction or value that caused it.
     #[error("{at}: {cause}")]
     At { at: String, cause: Box<ExecError> },
 }
 
 impl ExecError {
-    /// Adds the instruction's or value's name, unless there is an inner name.
+    /// Adds the name of an instruction or value, unless the error already has one.
     #[must_use]
     pub fn at(self, at: impl FnOnce() -> String) -> ExecError {
         match self {
@@ -147,7 +145,7 @@ impl ExecError {
         }
     }
 
-    /// Returns the error without names of instructions and values.
+    /// Returns the error without the names of instructions and values.
     pub fn cause(&self) -> &ExecError {
         match self {
             ExecError::At { cause, .. } => cause.cause(),
@@ -155,8 +153,7 @@ impl ExecError {
         }
     }
 
-    /// Returns the stable code: `TPC0500` to `TPC0523` or `TPC0572` to `TPC0576`, declared in [`super::CODES`], or a
-    /// device's code.
+    /// Returns the stable code: a device's code or one of [`super::CODES`].
     pub fn code(&self) -> &'static Code {
         use ExecError as E;
         match self {
@@ -204,9 +201,7 @@ impl ExecError {
                 "run the verifier, which points at the first op whose operands do not fit"
             }
             E::Shape { .. } => "compare the declared sizes with the sizes of the operands",
-            E::Elements { .. } => {
-                "give indices and positions as integers, everything else as reals"
-            }
+            E::Elements { .. } => "give indices and positions as integers, other values as reals",
             E::Size { .. } => {
                 "bind every symbol of the graph, or choose a smaller context or batch"
             }

@@ -1,9 +1,8 @@
-//! The executor: runs a model's programs batch by batch.
+//! The executor's states.
 //!
-//! # States
 //! KV caches and recurrent states belong to the executor. A phase writes *staged* states, which later phases read. The
-//! [`Session`](crate::Session) [commits](Executor::commit) them, or after an error [discards](Executor::discard) them,
-//! so that a failed batch does not change states.
+//! [`Session`](crate::Session) [commits](Executor::commit) staged states, or [discards](Executor::discard) them after
+//! an error, so a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
@@ -15,12 +14,12 @@ use crate::slot::Slot;
 use crate::states::StateInfo;
 use crate::tensor::Tensor;
 
-/// The host's side of a phase.
+/// The supplier of a phase's inputs.
 pub trait Host {
-    /// Writes the input of this kind, declared with type `ty`.
+    /// Writes the input `kind`, which the graph declares with type `ty`.
     ///
     /// # Errors
-    /// [`ExecError::MissingInput`] if the host does not know the input, and errors of the [`Slot`].
+    /// Returns [`ExecError::MissingInput`] for an unknown input, and errors of the [`Slot`].
     fn input(&mut self, kind: &InputKind, ty: &TensorType, to: Slot<'_>) -> Result<(), ExecError>;
 
     /// Receives a result, if the executor keeps intermediate values.
@@ -33,28 +32,28 @@ impl<F: FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError>> Host for F 
     }
 }
 
-/// Mask value of a cell that a token attends to.
+/// Mask values for the cells that a token attends to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaskValues {
     /// 0.
     #[default]
     Zero,
-    /// Minus the distance of the positions, for ALiBi to multiply by each head's slope.
+    /// Minus the distance between the positions. ALiBi multiplies this value by each head's slope.
     Distance,
 }
 
-/// A session's view of a model's graph.
+/// The parts of a model's graph that a session uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Names of the outputs.
+    /// Output names.
     pub outputs: Vec<String>,
-    /// Values of the masks.
+    /// Mask values.
     pub mask_values: MaskValues,
-    /// True with recurrent states; sequences of a batch then have equal numbers of tokens.
+    /// True with recurrent states. All sequences of a batch then have equal numbers of tokens.
     pub recurrent: bool,
-    /// True if tokens attend to later tokens of the batch too, and not to earlier batches.
+    /// True if tokens attend to all tokens of the batch, including later ones, and not to earlier batches.
     pub both_ways: bool,
-    /// The states: one part per place.
+    /// States, one entry per place.
     pub states: Vec<StateInfo>,
 }
 
@@ -83,15 +82,14 @@ impl Interface {
         }
     }
 
-    /// Returns the number of the output of this name.
+    /// Returns the index of the output with this name.
     pub fn output(&self, name: &str) -> Option<usize> {
         self.outputs.iter().position(|o| o == name)
     }
 }
 
-/// The named outputs of phases, in the order of [`Interface::outputs`]; uncomputed outputs are empty.
-///
-/// Batches reuse their memory.
+/// The named outputs of phases, in the order of [`Interface::outputs`]. Outputs that are not computed are empty.
+/// Batches reuse the memory.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
     places: Vec<Option<Tensor>>,
@@ -99,7 +97,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Returns one empty output per output of the interface.
+    /// Returns outputs without tensors.
     pub fn new(interface: &Interface) -> Outputs {
         Outputs {
             places: vec![None; interface.outputs.len()],
@@ -107,7 +105,7 @@ impl Outputs {
         }
     }
 
-    /// Returns outputs for callers that use [`Executor::output`] instead.
+    /// Returns outputs for callers that read results with [`Executor::output`].
     pub fn unread() -> Outputs {
         Outputs {
             places: Vec::new(),
@@ -115,12 +113,12 @@ impl Outputs {
         }
     }
 
-    /// True if executors leave the outputs unwritten.
+    /// True if executors do not write the outputs.
     pub const fn are_unread(&self) -> bool {
         self.unread
     }
 
-    /// Returns the output of this number; `None` if no phase has computed it.
+    /// Returns the output at this index, if a phase has computed it.
     pub fn get(&self, output: usize) -> Option<&Tensor> {
         self.places.get(output).and_then(Option::as_ref)
     }
@@ -128,7 +126,7 @@ impl Outputs {
     /// Returns an output's tensor for writing.
     ///
     /// # Errors
-    /// [`ExecError::Malformed`] if `output` is out of range.
+    /// Returns [`ExecError::Malformed`] if `output` is out of range.
     pub fn place(&mut self, output: usize) -> Result<&mut Option<Tensor>, ExecError> {
         self.places
             .get_mut(output)
@@ -140,22 +138,21 @@ impl Outputs {
 
 /// Runs the programs of a model.
 ///
-/// A batch runs in *phases*: the first needs the batch's tokens, later ones the tokens further ahead, for blocks that
-/// draft.
+/// A batch runs in *phases*. The first phase needs the batch's tokens; later phases, which run draft blocks, need
+/// tokens further ahead.
 pub trait Executor {
-    /// Returns the interface of the model.
+    /// Returns the model's interface.
     fn interface(&self) -> &Interface;
 
-    /// Returns the number of tokens after the batch that the next phase needs, 0 for the first; `None` after the last
-    /// phase.
+    /// Returns how many tokens after the batch the next phase needs: 0 for the first phase, `None` after the last.
     fn lookahead(&self, run: &BatchRun) -> Option<u32>;
 
     /// Runs the next phase, if any, writes its outputs and stages its states. The first phase requests all inputs
-    /// except [`InputKind::NextTokens`], a later phase the `NextTokens` of its number.
+    /// except [`InputKind::NextTokens`]; a later phase requests only its own `NextTokens`.
     ///
     /// # Errors
-    /// Fails if an input does not match its declaration or an op fails. The caller then ends the batch and discards the
-    /// staged states.
+    /// Returns an error if an input does not match its declaration or an op fails. The caller then ends the batch and
+    /// discards the staged states.
     fn run_phase(
         &mut self,
         run: &mut BatchRun,
@@ -163,52 +160,50 @@ pub trait Executor {
         outputs: &mut Outputs,
     ) -> Result<(), ExecError>;
 
-    /// Makes the staged states permanent.
+    /// Makes staged states permanent.
     fn commit(&mut self);
 
-    /// Drops the staged states.
+    /// Drops staged states.
     fn discard(&mut self);
 
-    /// Zeroes all states, including staged ones; they may get other sizes.
+    /// Sets all states to zero, including staged states. The next batch may give states other sizes.
     ///
     /// # Errors
-    /// Fails if the device's memory cannot be written.
+    /// Returns an error if the device's memory cannot be written.
     fn reset_states(&mut self) -> Result<(), ExecError>;
 
-    /// Returns a state's elements in its type without gaps, between batches; `None` if the executor does not keep it.
+    /// Returns a state's elements between batches, in the state's type without gaps; `None` if the executor does not
+    /// keep the state.
     ///
     /// # Errors
-    /// Fails if the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn state(&self, _state: Value) -> Result<Option<&[u8]>, ExecError> {
         Ok(None)
     }
 
-    /// Returns the memory of [`Self::state`] for writing.
-    ///
-    /// # Errors
-    /// Same as [`Self::state`].
+    /// Returns the memory of [`Self::state`] for writing, with the same errors.
     fn state_mut(&mut self, _state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         Ok(None)
     }
 
-    /// Returns a named output's elements after the last batch, in their type, without gaps; `None` if the executor does
-    /// not have it.
+    /// Returns a named output's elements after the last batch, in the output's type without gaps; `None` if the
+    /// executor does not keep the output.
     ///
     /// # Errors
-    /// Fails if the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn output(&self, _output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
         Ok(None)
     }
 
-    /// Returns a weight; `None` if the executor does not keep it in the file's type.
+    /// Returns a weight; `None` if the executor does not keep the weight in the file's type.
     ///
     /// # Errors
-    /// Fails if the device's memory cannot be read.
+    /// Returns an error if the device's memory cannot be read.
     fn weight(&self, _weight: Value) -> Result<Option<Tensor>, ExecError> {
         Ok(None)
     }
 
-    /// Returns kernel times since the last call; empty without a profile.
+    /// Returns kernel times since the last call; empty without profiling.
     fn take_profile(&mut self) -> Vec<KernelTime> {
         Vec::new()
     }

@@ -1,25 +1,21 @@
-//! The addresses of a batch.
-
 use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Symbol, Value};
 
 use crate::error::ExecError;
 
-/// The view of every value, as passed to launches. A new batch updates only views that depend on a changed size.
+/// The view of every value, as passed to launches. `set` updates only views that depend on a changed size.
 #[derive(Debug)]
 pub struct Frame<V> {
-    /// Empty for a value without a home.
+    /// Empty view for a value without a buffer.
     views: Vec<V>,
     slots: Vec<V>,
-    /// Per value, its slots.
     slots_of: Vec<Vec<u32>>,
-    /// Per value with a home: a bit mask of the symbols in its view, and true if its buffer moves with the shape.
+    /// Values with a buffer: a bit mask of the symbols in the view, and true if the buffer moves with the shape.
     depends: Vec<(Value, u32, bool)>,
-    /// Shape and sizes of the views' batch.
     of: Option<(usize, Bindings)>,
 }
 
-/// Differences between a batch and the previous one.
+/// Changes from the previous batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// True if a size has changed.
@@ -29,8 +25,8 @@ pub struct Change {
 }
 
 impl<V: Copy> Frame<V> {
-    /// Returns the frame of a program whose launches use the values `slots`. Values without a home have the view
-    /// `empty` of their type.
+    /// Returns the frame of a program whose launches use the values `slots`. `empty` makes the view of a value without
+    /// a buffer.
     pub fn new(program: &Program, slots: &[Value], empty: impl Fn(DType) -> V) -> Frame<V> {
         let values = || program.graph.values();
         let mut slots_of = vec![Vec::new(); values().len()];
@@ -66,7 +62,7 @@ impl<V: Copy> Frame<V> {
         self.views[value.index()]
     }
 
-    /// Returns the views of launches, in sequence.
+    /// Returns the views of all slots, in launch order.
     pub fn slots(&self) -> &[V] {
         &self.slots
     }
@@ -74,7 +70,7 @@ impl<V: Copy> Frame<V> {
     /// Updates the views for a batch and returns the changes. `view` makes a view of a type at an offset in an arena.
     ///
     /// # Errors
-    /// [`ExecError::Size`] if a size cannot be evaluated.
+    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
     pub fn set(
         &mut self,
         program: &Program,

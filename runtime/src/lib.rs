@@ -1,11 +1,11 @@
 //! # Executing tpc programs
 //!
-//! A program is a [`tpc_ir::Graph`] whose values live on the host or on single devices. An [`Executor`] runs it batch
-//! by batch; a [`Session`] makes a language model of it: tokens in, logits out.
+//! A program is a [`tpc_ir::Graph`] whose values are on the host or on single devices. An [`Executor`] runs a program
+//! batch by batch. A [`Session`] makes a language model of an executor: tokens in, logits out.
 //!
-//! [`mod@reference`] defines the ops in code: slow, in f64, simple. Tests compare faster executors with it, and sharded
-//! programs with unsharded ones. In its [`Interpreter`], only copies and collectives move tensors between places.
-//! Sharded programs with correct results therefore need only data that their devices hold.
+//! [`mod@reference`] defines the ops in simple, slow f64 code. Tests compare faster executors with it, and sharded
+//! programs with unsharded ones. In its [`Interpreter`], only copies and collectives move tensors between places. A
+//! sharded program with correct results therefore reads only data of its own device.
 //!
 //! | type              | purpose                                                                              |
 //! |-------------------|--------------------------------------------------------------------------------------|

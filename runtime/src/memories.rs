@@ -1,5 +1,3 @@
-//! The memories of the places.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

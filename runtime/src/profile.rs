@@ -1,20 +1,18 @@
-//! Kernel times of batches.
-
 use std::time::Duration;
 
-/// Total time of a kernel's launches.
+/// Total time of one kernel's launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelTime {
-    /// Kernel name, with the type of the weights that it reads.
+    /// Kernel name with the weight type.
     pub kernel: String,
-    /// The number of launches.
+    /// Number of launches.
     pub calls: u64,
     /// Total time.
     pub time: Duration,
 }
 
 impl KernelTime {
-    /// Adds times to a list that has each kernel once.
+    /// Merges times into a list with one entry per kernel.
     pub fn add(sum: &mut Vec<KernelTime>, more: Vec<KernelTime>) {
         for k in more {
             match sum.iter_mut().find(|s| s.kernel == k.kernel) {

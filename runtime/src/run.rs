@@ -1,5 +1,3 @@
-//! Batches of a program, with the phases that have run.
-
 use tpc_ir::program::Program;
 use tpc_ir::{Bindings, Symbol};
 
@@ -7,16 +5,16 @@ use crate::error::ExecError;
 use crate::memories::Memories;
 use crate::transfers::Transfers;
 
-/// Batches that an executor has begun.
+/// Counter of the batches that an executor has begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batches(u64);
 
-/// A partly run batch. Every executor takes this type, so that [`Executor`](crate::Executor) is object-safe.
+/// A partly run batch. All executors use this type, so [`Executor`](crate::Executor) is object-safe.
 #[derive(Clone, Debug)]
 pub struct BatchRun {
     sizes: Bindings,
     phase: usize,
-    /// Number in an executor of programs; `None` before the first phase.
+    /// Batch number in an executor of programs; `None` before the first phase.
     batch: Option<u64>,
     /// Values that the reference executor keeps for later phases.
     pub(crate) memories: Memories,
@@ -27,9 +25,9 @@ pub struct BatchRun {
 /// The next phase to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextPhase {
-    /// Number of the phase.
+    /// Index of the phase.
     pub phase: usize,
-    /// Number of the shape that holds the batch.
+    /// Index of the shape that holds the batch.
     pub shape: usize,
     /// True for the batch's first phase.
     pub first: bool,
@@ -52,22 +50,22 @@ impl BatchRun {
         &self.sizes
     }
 
-    /// Returns the number of the next phase.
+    /// Returns the index of the next phase.
     pub const fn phase(&self) -> usize {
         self.phase
     }
 
-    /// Returns the tokens after the batch that the next phase needs; `None` after the last phase.
+    /// Returns the number of tokens after the batch that the next phase needs; `None` after the last phase.
     pub fn lookahead(&self, program: &Program) -> Option<u32> {
         program.phases.get(self.phase).map(|p| p.lookahead)
     }
 
-    /// Returns the next phase; `None` after the last. The first begins a batch and invalidates later phases of earlier
-    /// batches.
+    /// Returns the next phase; `None` after the last. The first phase begins a batch and invalidates later phases of
+    /// earlier batches.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] if no shape holds the batch, [`ExecError::NothingToDraft`] if another batch has begun
-    /// since.
+    /// Returns [`ExecError::BadBatch`] if no shape holds the batch, [`ExecError::NothingToDraft`] if another batch has
+    /// begun since.
     pub fn next(
         &mut self,
         program: &Program,

@@ -1,14 +1,10 @@
-//! Destinations of a batch's inputs.
-
 use tpc_ir::{DType, RANK, TensorType};
 
 use crate::error::ExecError;
 use crate::tensor::{Data, Shape, Tensor};
 
-/// The destination of an input. The host writes each element once, axis 0 fastest.
-///
-/// The destination is memory of an executor, or a tensor to create. If the host's sizes differ from the slot's, the
-/// slot stays unwritten.
+/// The destination of an input: memory of an executor, or a tensor to create. The host writes each element once, axis 0
+/// fastest. If the host's sizes differ from the slot's, the slot stays unwritten.
 #[derive(Debug)]
 pub struct Slot<'a> {
     dims: [usize; RANK],
@@ -31,10 +27,10 @@ pub enum SlotMemory<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// Returns a slot of these sizes; its memory must have the same number of elements.
+    /// Returns a slot of these sizes.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] if the number of elements differs.
+    /// Returns [`ExecError::Shape`] if the memory has another number of elements.
     pub fn new(dims: [usize; RANK], memory: SlotMemory<'a>) -> Result<Slot<'a>, ExecError> {
         let found = match &memory {
             SlotMemory::I32(to) => to.len(),
@@ -61,8 +57,8 @@ impl<'a> Slot<'a> {
     /// Writes an array of integers of sizes `dims`.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes real numbers,
-    /// [`ExecError::Parameter`] if an integer exceeds its type's range.
+    /// Returns [`ExecError::Shape`] if the sizes differ from the slot's, [`ExecError::Elements`] if the slot takes real
+    /// numbers, [`ExecError::Parameter`] if an integer exceeds its type's range.
     pub fn ints(
         self,
         dims: [usize; RANK],
@@ -90,7 +86,8 @@ impl<'a> Slot<'a> {
     /// Writes an array of real numbers of sizes `dims`.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers.
+    /// Returns [`ExecError::Shape`] if the sizes differ from the slot's, [`ExecError::Elements`] if the slot takes
+    /// integers.
     pub fn reals(
         self,
         dims: [usize; RANK],
@@ -112,11 +109,10 @@ impl<'a> Slot<'a> {
         }
     }
 
-    /// Writes a matrix of real numbers: `row` fills the given row.
+    /// Writes a matrix of real numbers. `row` writes one row.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] if the slot takes integers,
-    /// [`ExecError::Size`] if the matrix does not fit memory.
+    /// Returns the errors of [`Self::reals`], and [`ExecError::Size`] if the matrix does not fit memory.
     pub fn rows(
         self,
         [n, rows]: [usize; 2],
@@ -149,7 +145,7 @@ impl<'a> Slot<'a> {
     /// Writes elements packed in type `dtype` with sizes `dims`, axis 0 without gaps.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] for other sizes than the slot's, [`ExecError::Elements`] for another type,
+    /// Returns [`ExecError::Shape`] if the sizes differ from the slot's, [`ExecError::Elements`] if the type differs,
     /// [`ExecError::Parameter`] if the number of bytes does not match.
     pub fn packed(self, dtype: DType, dims: [usize; RANK], bytes: &[u8]) -> Result<(), ExecError> {
         match self.memory {
@@ -185,7 +181,7 @@ impl<'a> Slot<'a> {
     /// Writes a tensor.
     ///
     /// # Errors
-    /// Same as [`Self::ints`] and [`Self::reals`].
+    /// Returns the errors of [`Self::ints`] and [`Self::reals`].
     pub fn tensor(self, tensor: Tensor) -> Result<(), ExecError> {
         if let SlotMemory::Tensor(out) = self.memory {
             *out = Some(tensor);
@@ -200,10 +196,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Returns the tensor that `write` makes for a value of type `ty` and this shape.
-///
-/// # Errors
-/// As `write`, and an error for a tensor of another type.
+/// Returns the tensor that `write` makes for a value of type `ty` and this shape. A tensor of another type is an error.
 pub(crate) fn input_tensor(
     shape: &Shape,
     ty: &TensorType,

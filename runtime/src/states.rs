@@ -1,5 +1,3 @@
-//! The states of a graph, and how they depend on positions.
-
 use tpc_ir::op::{InputKind, Op, Rope, RopeMode};
 use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, Value};
 
@@ -8,11 +6,11 @@ use crate::tensor::Shape;
 /// The content of a state's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CellKind {
-    /// One token of a cache without a window.
+    /// One token, in a cache without a window.
     Full,
-    /// One token of a sliding-window cache.
+    /// One token, in a sliding-window cache.
     Windowed,
-    /// One sequence (recurrent state).
+    /// One sequence, in a recurrent state.
     Sequence,
 }
 
@@ -28,31 +26,31 @@ impl CellKind {
     }
 }
 
-/// Elements of a cell rotated by the token's position (rotary embedding).
+/// Elements of a cell that rotary embedding rotates by the token's position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// The first element along axis 0.
+    /// First element along axis 0.
     pub start: u64,
-    /// The embedding.
+    /// Parameters of the embedding.
     pub rope: Rope,
-    /// The weight that divides its frequencies.
+    /// The weight that divides the embedding's frequencies.
     pub factors: Option<Value>,
 }
 
 /// A state, or a place's part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateInfo {
-    /// The state's value.
+    /// The value.
     pub value: Value,
-    /// The name; the parts of a state have the same name.
+    /// Name, which all parts of a state share.
     pub name: String,
-    /// Type of the value.
+    /// The value's type.
     pub ty: TensorType,
-    /// The stored intervals of each axis; `None` for the whole state.
+    /// Stored intervals of each axis; `None` for the whole state.
     pub parts: Option<Vec<Vec<Interval>>>,
-    /// Content of the cells, and the axis that counts them. All later axes have size 1.
+    /// Content of the cells, and the axis that counts cells. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,
-    /// The rotary embeddings in the state, or the reason why they are unknown.
+    /// Rotary embeddings in the state, or the reason why they are unknown.
     pub rotations: Result<Vec<Rotation>, String>,
 }
 
@@ -81,7 +79,7 @@ impl StateInfo {
             .collect()
     }
 
-    /// Returns the sizes of the state; `None` if they do not fit memory.
+    /// Returns the state's sizes; `None` if they do not fit memory.
     pub fn shape(&self, sizes: &Bindings) -> Option<Shape> {
         Shape::of(&self.ty, sizes).ok()
     }
@@ -97,7 +95,7 @@ fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
     kind(axis).filter(|_| inner).map(|kind| (kind, axis))
 }
 
-/// Follows copies to their source.
+/// Follows copies back to their source.
 fn source(graph: &Graph, mut value: Value) -> Value {
     while let Op::Copy(_) = graph.def_op(value) {
         value = graph.inst(graph.value(value).def.0).operands[0];
@@ -105,7 +103,7 @@ fn source(graph: &Graph, mut value: Value) -> Value {
     value
 }
 
-/// True if an op other than a rotary embedding uses positions. Query temperatures are a separate input.
+/// True if an op other than rotary embedding uses positions. Query temperatures are a separate input.
 fn absolute_positions(graph: &Graph) -> bool {
     let position = |v: &Value| match graph.def_op(source(graph, *v)) {
         Op::Input(input) => matches!(input.kind, InputKind::Positions | InputKind::PositionsMrope),
@@ -136,8 +134,8 @@ fn rotations(graph: &Graph, state: Value) -> Result<Vec<Rotation>, String> {
     }
 }
 
-/// Finds the rotary embeddings of a value whose axis 0 begins at `start` of the cell. `plain` is true if only moves of
-/// elements are in between.
+/// Finds the rotary embeddings of a value whose axis 0 begins at element `start` of the cell. `plain` is true if only
+/// moves of elements are in between.
 fn find(
     graph: &Graph,
     value: Value,

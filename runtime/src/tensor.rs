@@ -1,15 +1,13 @@
-//! Tensors of the reference executor: sizes and elements, axis 0 contiguous.
-
 use std::borrow::Cow;
 
 use tpc_ir::{Bindings, DType, Dim, RANK, TensorType};
 
 use crate::error::ExecError;
 
-/// Elements of a tensor, axis 0 fastest.
+/// Elements, axis 0 fastest.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
-    /// Real numbers: every result of arithmetic.
+    /// Real numbers from arithmetic.
     F64(Vec<f64>),
     /// Real numbers of a dequantised weight.
     F32(Vec<f32>),
@@ -33,20 +31,20 @@ impl Data {
     }
 }
 
-/// A tensor type with known sizes: the shape of a graph's value in one batch.
+/// A tensor type with known sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// The declared element type.
+    /// Declared element type.
     pub dtype: DType,
     /// Sizes.
     pub dims: [usize; RANK],
 }
 
 impl Shape {
-    /// Returns the shape of values of type `ty` under `bindings`.
+    /// Returns the shape of type `ty` under `bindings`.
     ///
     /// # Errors
-    /// [`ExecError::Size`] if a size cannot be evaluated.
+    /// Returns [`ExecError::Size`] if a size cannot be evaluated.
     pub fn of(ty: &TensorType, bindings: &Bindings) -> Result<Shape, ExecError> {
         let mut dims = [0; RANK];
         for (out, dim) in dims.iter_mut().zip(&ty.dims) {
@@ -58,7 +56,7 @@ impl Shape {
         })
     }
 
-    /// Returns the bytes of such a tensor on a device; a last, partial block counts whole.
+    /// Returns the bytes of a tensor of this shape on a device. A partial last block counts as a whole block.
     pub fn bytes(&self) -> u64 {
         let blocks = (self.dims[0] as u64).div_ceil(self.dtype.block_len());
         let rows = self.dims[1..].iter().map(|&d| d as u64);
@@ -76,7 +74,7 @@ pub(super) fn size_of(dim: &Dim, bindings: &Bindings) -> Result<usize, ExecError
         })
 }
 
-/// Returns the number of elements. The product of any sizes fits `usize`, even if another size is 0.
+/// Returns the number of elements. The product of any of the sizes fits `usize`, even if another size is 0.
 pub(super) fn count(dims: [usize; RANK]) -> Result<usize, ExecError> {
     let bound = dims
         .iter()
@@ -100,7 +98,7 @@ pub(super) fn buffer<T>(dims: [usize; RANK]) -> Result<Vec<T>, ExecError> {
     Ok(out)
 }
 
-/// A tensor with up to four axes.
+/// A tensor of the reference executor with up to four axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
     dims: [usize; RANK],
@@ -111,7 +109,7 @@ impl Tensor {
     /// Returns a tensor of these sizes and elements.
     ///
     /// # Errors
-    /// [`ExecError::Shape`] if the number of elements does not match the sizes.
+    /// Returns [`ExecError::Shape`] if the number of elements does not match the sizes.
     pub fn new(dims: [usize; RANK], data: Data) -> Result<Tensor, ExecError> {
         if count(dims)? != data.len() {
             return Err(ExecError::Shape {
@@ -126,7 +124,7 @@ impl Tensor {
     /// Returns a tensor of real numbers.
     ///
     /// # Errors
-    /// Same as [`Self::new`].
+    /// Returns the errors of [`Self::new`].
     pub fn reals_of(dims: [usize; RANK], data: Vec<f64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::F64(data))
     }
@@ -134,7 +132,7 @@ impl Tensor {
     /// Returns a tensor of integers.
     ///
     /// # Errors
-    /// Same as [`Self::new`].
+    /// Returns the errors of [`Self::new`].
     pub fn ints_of(dims: [usize; RANK], data: Vec<i64>) -> Result<Tensor, ExecError> {
         Tensor::new(dims, Data::Int(data))
     }
@@ -142,7 +140,7 @@ impl Tensor {
     /// Returns a tensor of zeros.
     ///
     /// # Errors
-    /// [`ExecError::Size`] if it does not fit memory.
+    /// Returns [`ExecError::Size`] if the tensor does not fit memory.
     pub fn zeros(shape: Shape) -> Result<Tensor, ExecError> {
         let (dims, n) = (shape.dims, count(shape.dims)?);
         let data = if shape.dtype.is_integer() {
@@ -167,7 +165,7 @@ impl Tensor {
         &self.data
     }
 
-    /// Returns the elements, to reuse their memory.
+    /// Returns the elements and drops the sizes.
     pub fn into_data(self) -> Data {
         self.data
     }
@@ -185,7 +183,7 @@ impl Tensor {
     /// Returns the elements as f64.
     ///
     /// # Errors
-    /// [`ExecError::Elements`] if they are integers.
+    /// Returns [`ExecError::Elements`] if the elements are integers.
     pub fn reals(&self) -> Result<Cow<'_, [f64]>, ExecError> {
         match &self.data {
             Data::F64(v) => Ok(Cow::Borrowed(v)),
@@ -201,7 +199,7 @@ impl Tensor {
     /// Returns the elements as integers.
     ///
     /// # Errors
-    /// [`ExecError::Elements`] if the elements are real.
+    /// Returns [`ExecError::Elements`] if the elements are real.
     pub fn ints(&self) -> Result<&[i64], ExecError> {
         match &self.data {
             Data::Int(v) => Ok(v),
@@ -213,7 +211,7 @@ impl Tensor {
         }
     }
 
-    /// Returns the type for inference: constant sizes; f32 for reals, i64 for integers.
+    /// Returns the type for inference: constant sizes, f32 for reals, i64 for integers.
     pub(super) fn constant_type(&self) -> TensorType {
         let dtype = match self.data {
             Data::F64(_) | Data::F32(_) => DType::F32,
@@ -245,7 +243,7 @@ impl Tensor {
         })
     }
 
-    /// Returns the tensor whose element at an index is this tensor's element at `offset + Σ index·stride`.
+    /// Returns a tensor whose element at an index is this tensor's element at `offset + Σ index·stride`.
     pub(super) fn strided(
         &self,
         dims: [usize; RANK],

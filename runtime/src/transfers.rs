@@ -1,29 +1,27 @@
-//! Counts the transfers of a batch.
-
 use tpc_ir::Op;
 use tpc_ir::op::{Collective, OpCategory};
 
-/// Number and volume of one kind of transfer.
+/// Number and bytes of one kind of transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Number of ops.
     pub count: u64,
-    /// Bytes of all operands, over all participants, in declared types.
+    /// Bytes of all operands of all participants, in declared types.
     pub bytes: u64,
 }
 
-/// The transfers of one batch.
+/// Transfers of one batch, per op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfers {
-    /// `copy`.
+    /// Transfers by `copy`.
     pub copy: Traffic,
-    /// `all_reduce`.
+    /// Transfers by `all_reduce`.
     pub all_reduce: Traffic,
-    /// `all_gather`.
+    /// Transfers by `all_gather`.
     pub all_gather: Traffic,
-    /// `reduce_scatter`.
+    /// Transfers by `reduce_scatter`.
     pub reduce_scatter: Traffic,
-    /// `all_to_all`.
+    /// Transfers by `all_to_all`.
     pub all_to_all: Traffic,
 }
 

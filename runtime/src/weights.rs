@@ -1,5 +1,3 @@
-//! Sources of weights, and cutting out a device's part.
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -15,21 +13,22 @@ use crate::tensor::{Data, Tensor, buffer, count};
 pub struct WeightData<'a> {
     /// Element type.
     pub dtype: DType,
-    /// Sizes in ggml's order; missing ones are 1.
+    /// Sizes in ggml's order; missing axes are 1.
     pub ne: [u64; RANK],
     /// Blocks of all rows, axis 0 fastest.
     pub bytes: &'a [u8],
 }
 
-/// A source of weights: a mapped model file, or memory.
+/// A source of weights, such as a mapped model file.
 pub trait WeightSource {
     /// Returns the tensor of this name.
     ///
     /// # Errors
-    /// [`ExecError::MissingWeight`] if the source does not have the tensor.
+    /// Returns [`ExecError::MissingWeight`] if the source does not have the tensor.
     fn weight(&self, tensor: &str) -> Result<WeightData<'_>, ExecError>;
 
-    /// Reports that a tensor's bytes have been copied: a source that can read them again may drop them from memory.
+    /// Tells the source that a tensor's bytes have been copied. A source that can read the bytes again may drop them
+    /// from memory.
     fn release(&self, _bytes: &[u8]) {}
 }
 
@@ -81,13 +80,13 @@ pub struct PackedWeight<'a> {
     pub dtype: DType,
     /// Sizes of the part.
     pub ne: [usize; RANK],
-    /// First index of its rows along axis 0 of the tensor; 0 for rows of several runs.
+    /// First index of the part's rows along axis 0 of the tensor; 0 for rows of several runs.
     pub start: u64,
-    /// Blocks, axis 0 fastest: all blocks of each row that the part touches.
+    /// All blocks that the part touches, axis 0 fastest.
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// The source tensor of a part; its errors name the tensor.
+/// The source tensor of a part, for error messages.
 struct Cut<'a> {
     tensor: &'a str,
     data: WeightData<'a>,
@@ -108,7 +107,7 @@ impl Cut<'_> {
         }
     }
 
-    /// Returns the bytes of a row, after checks for whole blocks and the tensor's length.
+    /// Returns the bytes of a row. Checks for whole blocks and the tensor's length.
     fn row_bytes(&self) -> Result<u64, ExecError> {
         let WeightData { dtype, ne, bytes } = &self.data;
         let row_bytes = dtype.bytes(ne[0]).ok_or_else(|| {
@@ -151,7 +150,7 @@ impl Cut<'_> {
         Ok(())
     }
 
-    /// Checks every axis's intervals; returns them with the part's sizes.
+    /// Checks the intervals of every axis. Returns the intervals with the part's sizes.
     fn intervals(
         &self,
         parts: &[Vec<Interval>],
@@ -173,7 +172,7 @@ impl Cut<'_> {
                 len: size,
             }];
             let given = parts.get(axis).map_or(whole.as_slice(), Vec::as_slice);
-            // If the part of a row is a single run, it may begin and end inside blocks.
+            // A part with a single run per row may begin and end inside blocks.
             let granule = match given.len() {
                 1 => self.data.dtype.granule(),
                 _ => self.data.dtype.block_len(),
@@ -228,13 +227,13 @@ impl Cut<'_> {
 }
 
 /// Cuts the part `parts` out of a tensor. `parts` lists, per axis, the intervals of indices to keep, in sequence;
-/// `None` and omitted axes keep all. A single interval along axis 0 may begin and end inside blocks, at the type's
-/// [granule](DType::granule). The part then holds all blocks that the interval touches, and [`PackedWeight::skipped`]
-/// returns the number of elements before the interval.
+/// `None` and omitted axes keep all. A single interval along axis 0 may begin and end inside blocks, at multiples of
+/// the type's [granule](DType::granule). The part then holds all blocks that the interval touches, and
+/// [`PackedWeight::skipped`] returns the number of elements before the interval.
 ///
 /// # Errors
-/// [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an interval
-/// exceeds the axis. [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
+/// Returns [`ExecError::CutBlock`] for any other cut inside a block along axis 0, [`ExecError::PartRange`] if an
+/// interval exceeds the axis, [`ExecError::WeightMismatch`] if the bytes do not match the tensor's sizes.
 pub fn pack<'a>(
     tensor: &str,
     data: WeightData<'a>,
@@ -271,21 +270,21 @@ pub fn pack<'a>(
 }
 
 impl PackedWeight<'_> {
-    /// Returns the number of elements in a row's first block that are before the part.
+    /// Returns the number of elements before the part in a row's first block.
     pub const fn skipped(&self) -> usize {
         (self.start % self.dtype.block_len()) as usize
     }
 
-    /// Returns the number of elements in a row's blocks, including elements before and after the part.
+    /// Returns the number of elements in a row's blocks, including elements outside the part.
     pub const fn row_len(&self) -> usize {
         let block = self.dtype.block_len() as usize;
         (self.skipped() + self.ne[0]).next_multiple_of(block)
     }
 
-    /// Returns the elements: f32 for real types except f64, which stays f64; integers for integer types.
+    /// Returns the elements: f64 for f64, f32 for other real types, integers for integer types.
     ///
     /// # Errors
-    /// [`ExecError::Quant`] if the type has no decoder.
+    /// Returns [`ExecError::Quant`] if the type has no decoder.
     pub fn unpack(&self) -> Result<Tensor, ExecError> {
         let [k, rows @ ..] = self.ne;
         let all = [self.row_len(), rows[0], rows[1], rows[2]];
@@ -347,7 +346,6 @@ mod tests {
             bytes: &bytes,
         };
         let p = pack("w", data, Some(parts))?;
-        // The byte identifies the block.
         Ok((p.bytes.iter().copied().step_by(34).collect(), p.ne))
     }
 

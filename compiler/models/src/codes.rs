@@ -1,5 +1,3 @@
-//! The codes of models that cannot be built, TPC0150 to TPC0179.
-
 tpc_ir::codes! {
     pub(super) static;
 
@@ -23,7 +21,7 @@ tpc_ir::codes! {
     CONTRADICTION = error(
         "TPC0152",
         "hyper-parameters contradict each other",
-        "Two metadata keys cannot both be right.",
+        "Two metadata keys contradict each other.",
     )
     .example("`llama.attention.head_count` = 32 and `llama.attention.head_count_kv` = 5, which does not divide 32.")
     .cure("convert the model again, or correct the key.");
@@ -105,10 +103,10 @@ tpc_ir::codes! {
     INCONSISTENT = error(
         "TPC0162",
         "inconsistent description of an architecture",
-        "tpc's description combines blocks of conflicting shapes. The file is right.",
+        "tpc's description combines blocks of conflicting shapes. The file is not at fault.",
     )
     .example("value heads and output projection of different sizes.")
-    .cure("report this bug in tpc with the model's header.");
+    .cure("this is a bug in tpc: report it with the model's header.");
 
     NO_DRAFTS = error(
         "TPC0163",

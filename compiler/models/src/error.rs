@@ -1,5 +1,3 @@
-//! Errors of models in sound files.
-
 use tpc_ir::op::TypeError;
 use tpc_ir::{Code, DType, TensorType};
 
@@ -64,9 +62,9 @@ pub enum ArchError {
         name: String,
         found: [u64; 4],
         expected: [u64; 4],
-        /// The first axis that differs.
+        /// The first axis with a different size.
         axis: usize,
-        /// The metadata keys that decide that axis.
+        /// The metadata keys that give this axis's size.
         meaning: String,
     },
     #[error("tensor {name} holds {found}: expected {expected}")]
@@ -121,7 +119,7 @@ fn of_types(types: &[TensorType]) -> String {
 }
 
 impl ArchError {
-    /// Returns the stable code: `TPC0150` to `TPC0179`, or a [`GgufError`]'s.
+    /// Returns the stable code: `TPC0150` to `TPC0179`, or the code of a [`GgufError`].
     pub fn code(&self) -> &'static Code {
         match self {
             ArchError::Metadata(e) => e.code(),

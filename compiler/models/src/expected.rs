@@ -1,5 +1,3 @@
-//! The tensors of a model with given hyper-parameters.
-
 use super::error::ArchError;
 use super::families::find;
 use super::hparams::HParams;
@@ -10,16 +8,15 @@ use tpc_gguf::Metadata;
 
 /// Lists the tensors of a model with these metadata, in the order of use.
 ///
-/// `keep` selects optional tensors: without any, the list describes the smallest model (`output` is tied to the token
-/// embedding), with all, the largest. Weights that files hold in several forms (queries, keys and values fused or
-/// separate) have the architecture's usual form.
+/// `keep` selects optional tensors. With none of them the list describes the smallest model, with all of them the
+/// largest; without `output`, the projection to logits is the token embedding. Weights that files hold in several forms
+/// (queries, keys and values fused or separate) have the architecture's usual form.
 ///
 /// The metadata must have the keys that [`lower`](super::lower) reads, and the vocabulary's size: `vocab_size` or a
 /// token list.
 ///
 /// # Errors
-///
-/// Same as [`lower`](super::lower), except for errors about tensors.
+/// Returns the errors of [`lower`](super::lower), except errors about tensors.
 pub fn expected_tensors(
     metadata: &Metadata,
     options: &LowerOptions,
@@ -31,8 +28,7 @@ pub fn expected_tensors(
 /// Lists tensors as [`expected_tensors`], with weights in the given form. Most weights have only one form.
 ///
 /// # Errors
-///
-/// Same as [`expected_tensors`].
+/// Returns the errors of [`expected_tensors`].
 pub fn expected_tensors_in(
     metadata: &Metadata,
     options: &LowerOptions,

@@ -1,10 +1,8 @@
-//! The cure of each error.
-
 use super::error::ArchError;
 use super::families::ARCHS;
 
 impl ArchError {
-    /// Returns the cure, in a sentence or two.
+    /// Returns advice in one or two sentences.
     pub fn help(&self) -> String {
         const RECONVERT: &str =
             "convert the model again with a current llama.cpp, or correct the key if you edited it";

@@ -1,39 +1,37 @@
 //! Architectures: from a GGUF header to the model's graph.
 //!
-//! An architecture is a *description*, not code: a constant [`Arch`] in one short file per family. It states the
-//! differences from [`Arch::CLASSIC`]: norms and their places, form of the projections, rotation, activation, experts,
-//! scales. Building blocks read the description, the hyper-parameters and the tensors, and append instructions. They do
-//! not name architectures. An ordinary new architecture takes one file and one line of [`ARCHS`].
+//! An architecture is a *description*, not code: a constant [`Arch`] in one short file per family. The description
+//! states the differences from [`Arch::CLASSIC`]: norms, form of the projections, rotation, activation, experts,
+//! scales. Building blocks read the description, the hyper-parameters and the tensors, and append instructions. Blocks
+//! do not name architectures. An ordinary new architecture takes one file and one line of [`ARCHS`].
 //!
 //! Modules import downwards only:
 //!
 //! | module | content |
 //! |---|---|
 //! | `lowering`, `expected` | the two uses: a graph, and the list of expected tensors |
-//! | `families` | the architectures, a file per family, and the registry [`ARCHS`] |
+//! | `families` | the architectures and the registry [`ARCHS`] |
 //! | `blocks` | building blocks, which append instructions to a graph |
 //! | `source` | requests for tensors, answered by a file or a recorder |
 //! | `hparams` | hyper-parameters, read from metadata keys and checked |
-//! | `description` | the language of descriptions |
+//! | `description` | types of descriptions |
 //!
 //! [`lower`] takes three steps:
 //!
 //! 1. *Hyper-parameters*: checks every metadata key that the description reads (counts, finite numbers, divisibility).
-//!    Other keys are not read.
-//! 2. *Assembly*: blocks request tensors by name and expected shape, and build on the answers. A file answers with its
-//!    tensors, and compares their shapes with the keys that decide them. A recorder accepts and records every request;
-//!    [`expected_tensors`] uses it with the same code, so the two cannot differ.
-//! 3. *Leftovers*: [`Summary::unused`] lists the file's other tensors. In a well-formed file it is empty, or has only
-//!    tensors of parts that are not lowered.
+//! 2. *Assembly*: blocks request tensors by name and expected shape. A file answers with its tensors, and compares
+//!    their shapes with the keys that decide them. A recorder accepts and records every request.
+//!    [`expected_tensors`] uses the recorder with the same code, so the two cannot differ.
+//! 3. *Leftovers*: [`Summary::unused`] lists the file's other tensors. In a well-formed file the list is empty, or has
+//!    only tensors of parts that are not lowered.
 //!
 //! Invariants:
 //!
 //! - Only headers are read, never tensor data. A bad input causes neither a panic nor more allocation than the graph of
 //!   2048 layers needs.
-//! - Every value is on the host, every weight is loaded once, and every KV cache is a state with an updated value among
-//!   the outputs. Values have the names of llama.cpp's graphs, if these name them.
-//! - Semantics are llama.cpp's, because files are written for it, except for the window of Phi 3, which llama.cpp
-//!   ignores (see `phi.rs`).
+//! - Every value is on the host, every weight is loaded once, and every KV cache is a state whose updated value is among
+//!   the outputs. Values have the names in llama.cpp's graphs, if any.
+//! - Semantics are llama.cpp's, except for the window of Phi 3, which llama.cpp ignores (see `phi.rs`).
 
 mod blocks;
 mod codes;

@@ -1,5 +1,3 @@
-//! The lowering: from a header to the model's graph.
-
 use tpc_ir::{Dim, Graph, Symbol, Value};
 
 use super::blocks::builder::Builder;
@@ -19,8 +17,7 @@ use tpc_gguf::Header;
 /// Builds the graph of a header's model.
 ///
 /// # Errors
-///
-/// Fails if the architecture is unknown, or metadata and tensors do not fit it.
+/// Returns an error if the architecture is unknown, or metadata and tensors do not fit it.
 pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, ArchError> {
     let metadata = header.metadata();
     let arch = find(metadata.require_str("general.architecture")?)?;
@@ -144,8 +141,8 @@ fn stacks(
     Ok(high)
 }
 
-/// Appends the draft blocks, from the last layer's output `x: [n_embd, n_tokens]`. Their logits are the outputs
-/// `draft_logits`, `draft_logits_2` and so on.
+/// Appends the draft blocks, from the last layer's output `x: [n_embd, n_tokens]`. The outputs `draft_logits`,
+/// `draft_logits_2` and so on hold their logits.
 fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), ArchError> {
     let Some(form) = &model.arch.drafts else {
         return Ok(());
@@ -170,8 +167,8 @@ fn drafts(b: &mut Builder<'_>, model: Context<'_>, mut x: Value) -> Result<(), A
     Ok(())
 }
 
-/// Returns the tokens of a batch: a product for recurrent layers and blocks of tokens, which read it sequence by
-/// sequence.
+/// Returns the number of tokens of a batch: a product for recurrent layers and blocks of tokens, which read the batch
+/// sequence by sequence.
 fn batch_tokens(arch: &Arch) -> Dim {
     if arch.recurrent.is_none() && arch.attention.compressed.is_none() {
         return Symbol::NTokens.into();

@@ -1,26 +1,24 @@
-//! The user's choices for a graph.
-
 use tpc_ir::DType;
 
-/// The user's choices for a graph.
+/// Choices of the user for a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LowerOptions {
     /// Element type of the key cache.
     pub cache_type_k: DType,
     /// Element type of the value cache.
     pub cache_type_v: DType,
-    /// The context in tokens. The cells of caches follow from it.
+    /// Context in tokens, which decides the number of cache cells.
     pub ctx_size: u64,
-    /// The source of draft tokens.
+    /// Source of draft tokens.
     pub drafting: Drafting,
 }
 
-/// The source of draft tokens, several of which the model checks at once.
+/// Source of draft tokens. The model checks several draft tokens together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Drafting {
-    /// No drafts.
+    /// No draft tokens.
     #[default]
     None,
-    /// The file's draft blocks (multi-token prediction).
+    /// Draft blocks in the file (multi-token prediction).
     Mtp,
 }

@@ -1,38 +1,26 @@
-//! Tensor sizes, bounded so that products do not overflow.
-
 use super::error::ArchError;
 
-/// The largest axis size. A tensor's elements then fit in 63 bits.
+/// Maximum axis size. A tensor's number of elements then fits in 63 bits.
 const MAX_SIZE: u64 = 1 << 40;
 
-/// A size, with the metadata keys that decide it.
+/// A tensor size, with the metadata keys that decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) n: u64,
-    /// The keys, as in messages.
     pub(crate) from: &'static str,
 }
 
 impl Size {
-    /// Returns a size known to be small.
     pub(crate) const fn new(n: u64, from: &'static str) -> Size {
         Size { n, from }
     }
 
-    /// Returns the size `n`, a count or a sum of a few sizes.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ArchError::Overflow`] if it is too large.
+    /// Returns the size `n`, a count or a sum of a few sizes, or [`ArchError::Overflow`].
     pub(crate) fn try_new(n: u64, from: &'static str) -> Result<Size, ArchError> {
         Size::product(1, n, from)
     }
 
-    /// Returns the size `a · b`.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ArchError::Overflow`] if it is too large.
+    /// Returns the size `a · b`, or [`ArchError::Overflow`].
     pub(crate) fn product(a: u64, b: u64, from: &'static str) -> Result<Size, ArchError> {
         match a.checked_mul(b) {
             Some(n) if n <= MAX_SIZE => Ok(Size { n, from }),

@@ -1,38 +1,36 @@
-//! Contexts stretched by scaling the rotation of positions.
-
 use tpc_gguf::{Header, Metadata};
 
-/// A stretched context.
+/// A context stretched by scaling the rotation of positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
     /// Positions before scaling.
     pub original: u64,
-    /// 1 without stretching.
+    /// Stretch factor; 1 without stretching.
     pub factor: f64,
 }
 
 impl Stretch {
-    /// Returns the positions that the context reaches.
+    /// Returns the number of positions that the context reaches.
     pub fn reach(self) -> u64 {
         (self.original as f64 * self.factor.max(1.0)).round() as u64
     }
 }
 
-/// The scaling of the rotation: the file's settings, or options.
+/// Scaling settings of the rotation, from the file or from options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeScaling {
     /// `none`, `linear`, `yarn`, or another value from the file.
     pub kind: Option<String>,
-    /// The factor.
+    /// Scaling factor.
     pub factor: Option<f64>,
-    /// The context before scaling.
+    /// Context before scaling.
     pub original: Option<u64>,
-    /// The model's context in the file.
+    /// Context length in the file.
     pub context: Option<u64>,
 }
 
 impl RopeScaling {
-    /// Reads a file's scaling.
+    /// Reads a file's scaling settings.
     pub fn of_file(header: &Header) -> RopeScaling {
         let metadata = header.metadata();
         let arch = metadata.get_str("general.architecture").ok().flatten();
@@ -65,15 +63,15 @@ impl RopeScaling {
         }
     }
 
-    /// True if the model sets no RoPE scaling.
+    /// True if no setting is present.
     pub fn is_empty(&self) -> bool {
         *self == RopeScaling::default()
     }
 
-    /// Returns a file's stretched context; `None` if it is not longer than the stated one.
+    /// Returns a file's stretched context; `None` if the context is not longer than the stated one.
     pub fn of_context(&self) -> Option<Stretch> {
         let factor = self.factor.filter(|&f| f > 1.0 && f.is_finite())?;
-        // With linear scaling the stated context is the scaled one, unless the file states the original.
+        // With linear scaling, the stated context is the scaled one, unless the file states the original.
         let original = match self.kind.as_deref() {
             Some("yarn") => self.original.or(self.context)?,
             Some("linear") => self.original?,

@@ -1,5 +1,3 @@
-//! A lowered model and its facts for reports.
-
 use tpc_ir::{Graph, Window};
 
 use super::stretch::Stretch;
@@ -7,13 +5,13 @@ use super::stretch::Stretch;
 /// A lowered model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoweredModel {
-    /// The model on one place.
+    /// The model's graph on one place.
     pub graph: Graph,
     /// Facts for reports.
     pub summary: Summary,
 }
 
-/// A model's facts for reports.
+/// Facts about a model for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The architecture's name.
@@ -24,15 +22,15 @@ pub struct Summary {
     pub n_layer: u64,
     /// Draft blocks in the graph, after the layers.
     pub n_draft: u64,
-    /// The file's draft blocks outside of the graph.
+    /// Draft blocks of the file outside the graph.
     pub ignored_drafts: Option<IgnoredDrafts>,
     /// Width of the residual stream, in elements.
     pub n_embd: u64,
     /// Number of tokens in the vocabulary.
     pub n_vocab: u64,
-    /// The longest training context, in tokens.
+    /// Training context in tokens.
     pub n_ctx_train: u64,
-    /// The context that the file's scaling reaches beyond that.
+    /// Context beyond `n_ctx_train` that the file's scaling reaches.
     pub stretch: Option<Stretch>,
     /// The attention window, if any layer has one.
     pub window: Option<Window>,
@@ -44,13 +42,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the layers and draft blocks in the graph.
+    /// Returns the number of layers and draft blocks in the graph.
     pub const fn n_block(&self) -> u64 {
         self.n_layer.saturating_add(self.n_draft)
     }
 }
 
-/// A file's draft blocks outside of the graph.
+/// Draft blocks of a file outside the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IgnoredDrafts {
     /// Number of blocks.

@@ -1,11 +1,11 @@
 //! Encoders of images and sound in files of text models.
 //!
-//! Publishers usually put an encoder into its own file (`mmproj`). Ollama, and some converters, keep it in the model's
-//! file. llama.cpp then finds more tensors than the text model has, and stops.
+//! Publishers usually put an encoder into its own file (`mmproj`). Ollama and some converters keep the encoder in the
+//! model's file. llama.cpp then finds more tensors than the text model has, and stops.
 
 use super::summary::Summary;
 
-/// The part of a tensor's name before its first dot that only encoders and projectors have.
+/// Part before the first dot of tensor names that only encoders and projectors have.
 const TOWERS: [(&str, Tower); 20] = [
     ("v", Tower::Image),
     ("a", Tower::Sound),
@@ -41,7 +41,7 @@ pub enum Tower {
 }
 
 impl Tower {
-    /// Returns a tensor's encoder, by name; `None` for other tensors.
+    /// Returns the encoder that a tensor's name belongs to; `None` for other tensors.
     pub fn of(name: &str) -> Option<Tower> {
         let name = name.strip_prefix("model.").unwrap_or(name);
         let (first, _) = name.split_once('.')?;

@@ -1,5 +1,3 @@
-//! Reads the launches of a program.
-
 use tpc_ir::program::{Program, Work};
 use tpc_ir::{Bindings, Launch, Op, Output, Value};
 
@@ -8,7 +6,7 @@ use crate::error::ExecError;
 /// Returns the op, operands and results of a launch of one instruction.
 ///
 /// # Errors
-/// Fails if the launch covers several instructions, or does not store a state.
+/// Returns an error if the launch covers several instructions, or does not store a state.
 pub fn launch_op(
     program: &Program,
     launch: Launch,
@@ -33,10 +31,10 @@ pub fn launch_op(
     Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
 }
 
-/// Returns a value's largest sizes in batches of up to these sizes.
+/// Returns a value's maximum sizes for batches up to these sizes.
 ///
 /// # Errors
-/// [`ExecError::Size`] for an unbounded size.
+/// Returns [`ExecError::Size`] for an unbounded size.
 pub fn max_sizes(
     program: &Program,
     value: Value,
@@ -54,7 +52,7 @@ pub fn max_sizes(
     Ok(out)
 }
 
-/// Returns a launch's name in diagnostics: `l7 mul_mat (v12)`.
+/// Returns a launch's name for diagnostics: `l7 mul_mat (v12)`.
 pub fn launch_label(program: &Program, launch: Launch) -> String {
     let data = program.launch(launch);
     let first = data

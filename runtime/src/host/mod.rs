@@ -1,4 +1,4 @@
-//! The host's part of every executor: loads weights, and finds inputs, outputs and launches.
+//! Host code shared by all executors: loads weights, and finds inputs, outputs and launches.
 
 mod launches;
 mod values;

@@ -1,5 +1,3 @@
-//! Finds the inputs, outputs and stored values of a program.
-
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::program::{Program, StorageFormat};
 use tpc_ir::{Bindings, Output, Value};
@@ -7,7 +5,7 @@ use tpc_ir::{Bindings, Output, Value};
 use crate::quant;
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Returns the inputs, each with the first phase that knows it.
+/// Returns the inputs, each with the first phase that reads it.
 pub fn inputs(program: &Program) -> Vec<(usize, Value, InputKind)> {
     let graph = &program.graph;
     let of = |value: Value| match graph.def_op(value) {
@@ -33,18 +31,18 @@ pub fn outputs(program: &Program) -> Vec<(usize, Value)> {
     named.collect()
 }
 
-/// Bytes of a weight or state in its arena.
+/// The bytes of a weight or state in an arena.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredExtent {
-    /// Index of the arena.
+    /// Arena index.
     pub arena: usize,
-    /// First byte in the arena.
+    /// First byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// Size in bytes.
     pub bytes: usize,
 }
 
-/// Returns each dense weight's or state's extent, if it is stored in the file's type.
+/// Returns the extents of all dense weights and states that are stored in the file's type.
 pub fn extents(program: &Program) -> Vec<Option<StoredExtent>> {
     let values = program.graph.values();
     let placed = |value: Value| match program.graph.def_op(value) {

@@ -1,5 +1,3 @@
-//! Loads weights into the buffers of a program.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::op::Weight;
@@ -9,25 +7,26 @@ use tpc_ir::{Dim, Op, Place, TensorType, Value};
 use crate::error::ExecError;
 use crate::weights::{PackedWeight, WeightData, WeightSource, pack};
 
-/// A place's part of a weight, in the file's type, and its buffer.
+/// A place's part of a weight in the file's type, with its buffer.
 #[derive(Clone, Debug)]
 pub struct BufferedWeight<'a> {
     /// The weight.
     pub value: Value,
-    /// The weight's type.
+    /// The type of the weight.
     pub ty: &'a TensorType,
     /// The place that stores the part.
     pub place: Place,
-    /// The part's elements.
+    /// The elements of the part.
     pub part: PackedWeight<'a>,
-    /// The part's buffer.
+    /// The buffer of the part.
     pub buffer: &'a BufferData,
 }
 
-/// Reads the weights of a program, once per buffer, and passes them to `store`, which writes them.
+/// Reads a program's weights, once per buffer. `store` writes them.
 ///
 /// # Errors
-/// [`ExecError::WeightMismatch`] if a weight does not match its declaration, and the errors of `source` and `store`.
+/// Returns [`ExecError::WeightMismatch`] if a weight does not match its declaration, and the errors of `source` and
+/// `store`.
 pub fn load_weights(
     program: &Program,
     source: &dyn WeightSource,
@@ -55,7 +54,6 @@ pub fn load_weights(
     Ok(())
 }
 
-/// Cuts the declared part out of the file's tensor.
 fn declared_part<'a>(
     ty: &TensorType,
     op: &Weight,

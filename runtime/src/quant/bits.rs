@@ -1,8 +1,5 @@
-//! Helpers of all block formats: walks over blocks, little-endian scales and bit planes.
-
 use half::f16;
 
-/// Decodes blocks of `BYTES` bytes into `LEN` elements each.
 pub(super) fn decode_blocks<const BYTES: usize, const LEN: usize>(
     bytes: &[u8],
     out: &mut [f32],
@@ -38,7 +35,7 @@ pub(super) fn put_f16(block: &mut [u8], at: usize, value: f16) {
 /// Unpacks codes of `bits` bits stored as planes.
 ///
 /// The bytes form groups of `width`, each with `8 / bits` planes of `width` codes. Plane `p` is in bits `p·bits ..` of
-/// every byte and has the group's elements `p·width ..`. All ggml formats store codes so, with different widths.
+/// every byte and has the group's elements `p·width ..`. All ggml formats use this layout, with different widths.
 pub(super) fn unpack<const CODES: usize>(bits: u32, width: usize, bytes: &[u8]) -> [u8; CODES] {
     let planes = (8 / bits) as usize;
     debug_assert_eq!(bytes.len() * planes, CODES, "codes of {bits} bits");
@@ -79,7 +76,7 @@ pub(super) fn pack(bits: u32, width: usize, codes: &[u8], bytes: &mut [u8]) {
     }
 }
 
-/// Returns the element of largest magnitude, with its sign: the first of equals, 0 if empty.
+/// Returns the element of largest magnitude, with its sign: the first if several are equal, 0 if empty.
 pub(super) fn signed_extreme(values: &[f32]) -> f32 {
     values.iter().fold(
         0.0,
@@ -91,7 +88,7 @@ pub(super) fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// Returns the least f16 that is not below `value ≥ 0`.
+/// Returns the smallest f16 that is at least `value ≥ 0`.
 pub(super) fn f16_not_below(value: f32) -> f16 {
     let nearest = f16::from_f32(value);
     if nearest.to_f32() < value {

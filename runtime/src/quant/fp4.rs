@@ -35,7 +35,7 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Returns half of the e8m0 value: `2^(e - 128)`. The two smallest are subnormal in f32.
+/// Returns half of the e8m0 value, `2^(e - 128)`. The two smallest results are subnormal in f32.
 fn half_e8m0(e: u8) -> f32 {
     f32::from_bits(match e {
         0 | 1 => 0x0020_0000 << e,
@@ -57,10 +57,10 @@ fn power_of_two(exponent: i32) -> f32 {
     f32::from_bits(((127 + exponent) as u32) << 23)
 }
 
-/// Encodes as ggml's `quantize_row_mxfp4_ref`: the scale maps the largest magnitude to the exponent of 4. Each element
-/// takes the nearest value; ties take the lowest code.
+/// Encodes as ggml's `quantize_row_mxfp4_ref`: the scale maps the largest magnitude to the exponent of 4. Elements take
+/// the nearest value, in ties the lowest code.
 ///
-/// The exponent comes from the f32's bits. ggml's `floor(log2f(amax))` may round up a few ulp below a power of two.
+/// The exponent comes from the f32's bits; ggml's `floor(log2f(amax))` may round up a few ulp below a power of two.
 pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     let amax = signed_extreme(x).abs();
     let e = ((amax.to_bits() >> 23) as u8).saturating_sub(2);
@@ -71,8 +71,8 @@ pub(super) fn encode_mxfp4(x: &[f32; 32]) -> [u8; 17] {
     block
 }
 
-/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude; each
-/// element takes the nearest value.
+/// Encodes as ggml's `quantize_row_nvfp4_ref`: the scale of 16 elements is a sixth of their largest magnitude. Elements
+/// take the nearest value.
 pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     let (mut block, mut codes) = ([0; 36], [0; 64]);
     for (i, (x, codes)) in x
@@ -91,7 +91,7 @@ pub(super) fn encode_nvfp4(x: &[f32; 64]) -> [u8; 36] {
     block
 }
 
-/// Returns the nearest unsigned e4m3 value, at most 448. Ties take the larger value.
+/// Returns the nearest unsigned e4m3 value, at most 448; ties take the larger value.
 fn ue4m3(x: f32) -> u8 {
     if x.is_nan() || x <= 0.0 {
         return 0;
@@ -101,7 +101,7 @@ fn ue4m3(x: f32) -> u8 {
     if exponent <= 0 {
         return ((x * 512.0 + 0.5) as u8).min(7);
     }
-    // Three mantissa bits, and the next for rounding. A carry increments the exponent.
+    // Three mantissa bits and the rounding bit. A carry increments the exponent.
     let bits = (x.to_bits() >> 19) & 0xf;
     let rounded = ((exponent as u32) << 3) + bits.div_ceil(2);
     rounded.min(0x7e) as u8

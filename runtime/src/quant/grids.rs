@@ -1,11 +1,10 @@
-//! The grids of the iq formats: ggml's `iq2xxs_grid` and its siblings.
-//!
-//! The module `iq` defines the values of the steps.
+//! The grids of the iq formats: ggml's `iq2xxs_grid` and its siblings. Each grid's steps index the values listed in its
+//! doc comment.
 
 use tpc_ir::dtype::DType;
 
-/// Returns the grid that a format's blocks index, with a name; `None` for formats without a grid. A row is 16 bits:
-/// eight steps of 2 bits (iq1, iq2) or four of 4 bits (iq3), the first in the lowest bits.
+/// Returns the name and the rows of a format's grid; `None` for formats without a grid. A row is 16 bits: eight steps
+/// of 2 bits (iq1, iq2) or four of 4 bits (iq3), the first in the lowest bits.
 pub fn grid(dtype: DType) -> Option<(&'static str, &'static [u16])> {
     match dtype {
         DType::Iq1S | DType::Iq1M => Some(("IQ1_S", &IQ1_S)),

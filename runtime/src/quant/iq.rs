@@ -1,8 +1,7 @@
-//! The formats whose blocks index grids: iq1, iq2, iq3.
+//! Formats whose blocks index grids: iq1, iq2, iq3.
 //!
 //! A block is 256 elements with an f16 scale `d`. Each 8 elements (4 in iq3) are a row of a grid ([`super::grids`]),
-//! and each 16 or 32 have a small scale `s`. The value of an element is `d·(2·s + 1)·unit·v`, with `v` a signed
-//! integer:
+//! and each 16 or 32 have a small scale `s`. An element's value is `d·(2·s + 1)·unit·v` with a signed integer `v`:
 //!
 //! | format  | `v`                       | unit | scale for |
 //! |---------|---------------------------|------|-----------|
@@ -29,7 +28,7 @@
 //! | iq3_xxs | `d` \[0\] `qs` \[2..66\], then for each 32 u32 of signs, 7 bits for 8 elements, and `s` in bits 28–31 |
 //! | iq3_s   | `d` \[0\] `qs` \[2..66\] `qh` \[66..74\]: a high bit a row; signs \[74..106\] `scales` \[106..110\] nibbles |
 //!
-//! Seven signs give the eighth: the number of minus signs is even.
+//! Seven signs determine the eighth: the number of minus signs is even.
 
 use super::grids::{IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS};
 use half::f16;
@@ -44,13 +43,13 @@ pub struct GridBlock {
     pub d: f16,
     /// `2·s + 1` per 16 elements.
     pub steps: [u8; 16],
-    /// A power of two.
+    /// Factor of all values, a power of two.
     pub unit: f32,
-    /// The elements before scaling.
+    /// Elements before scaling.
     pub values: [i8; LEN],
 }
 
-/// Returns a block's integers; `None` if the type has no grid, or the block has another length.
+/// Returns a block's integers; `None` if the type has no grid or the block's length is wrong.
 pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     if block.len() as u64 != dtype.block_bytes() {
         return None;
@@ -74,7 +73,6 @@ pub fn grid_block(dtype: DType, block: &[u8]) -> Option<GridBlock> {
     Some(out)
 }
 
-/// Decodes a block.
 pub(super) fn decode(dtype: DType, block: &[u8], out: &mut [f32; LEN]) {
     let Some(grid) = grid_block(dtype, block) else {
         return;
@@ -114,7 +112,6 @@ fn eight(seven: usize) -> usize {
     seven | ((seven.count_ones() as usize & 1) << 7)
 }
 
-/// Decodes an iq2 row of eight elements.
 fn row2(row: u16, signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = [8, 25, 43, 0][usize::from(row >> (2 * j)) & 3];
@@ -122,7 +119,6 @@ fn row2(row: u16, signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes an iq3 row of four elements.
 fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let v = values[usize::from(row >> (4 * j)) & 7];
@@ -130,7 +126,7 @@ fn row3(row: u16, values: &[i8; 8], signs: usize, out: &mut [i8]) {
     }
 }
 
-/// Decodes an iq1 row of eight elements in eighths, plus `delta`.
+/// Decodes an iq1 row of eight elements, in eighths, plus `delta`.
 fn row1(row: u16, delta: i8, out: &mut [i8]) {
     for (j, out) in out.iter_mut().enumerate() {
         let step = (row >> (2 * j) & 3) as i8;

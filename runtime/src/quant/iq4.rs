@@ -20,7 +20,7 @@ const VALUES: [f32; 16] = [
     89.0, 113.0,
 ];
 
-/// ggml treats groups below this magnitude as zero (`GROUP_MAX_EPS`).
+/// Magnitude below which ggml treats groups as zero (`GROUP_MAX_EPS`).
 const ZERO_GROUP: f32 = 1e-15;
 
 pub(super) fn decode_iq4_nl(block: &[u8; 18], out: &mut [f32; 32]) {
@@ -45,8 +45,8 @@ fn look_up(d: f32, codes: &[u8], out: &mut [f32]) {
     }
 }
 
-/// Encodes as ggml's `quantize_row_iq4_nl_ref`. The codes' scale maps the extreme element to the table's first entry.
-/// The stored scale has the least error, weighted by `x²`, for these codes.
+/// Encodes as ggml's `quantize_row_iq4_nl_ref`. The scale maps the extreme element to the table's first entry and
+/// determines the codes. The stored scale minimises the error, weighted by `x²`, for these codes.
 pub(super) fn encode_iq4_nl(x: &[f32; 32]) -> [u8; 18] {
     let (d, codes) = fit(x);
     let mut block = [0; 18];
@@ -55,8 +55,8 @@ pub(super) fn encode_iq4_nl(x: &[f32; 32]) -> [u8; 18] {
     block
 }
 
-/// Encodes each group with the scale of [`encode_iq4_nl`], rounded to a multiple of a 32nd of the largest. ggml tries
-/// fifteen scales per group.
+/// Encodes each group with the scale of [`encode_iq4_nl`], rounded to a multiple of 1/32 of the largest scale. ggml
+/// tries fifteen scales per group.
 pub(super) fn encode_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     let (groups, _) = x.as_chunks::<32>();
     let mut steps = [0.0; 8];
@@ -84,7 +84,6 @@ pub(super) fn encode_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     block
 }
 
-/// Encodes as ggml does; see `k_search`.
 pub(super) fn search_iq4_xs(x: &[f32; 256]) -> [u8; 136] {
     super::k_search::encode_iq4_xs(x, &VALUES, nearest)
 }

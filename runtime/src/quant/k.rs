@@ -88,8 +88,8 @@ fn scales_q3_k(bytes: &[u8]) -> [i8; 16] {
 /// Unpacks the 8 scales and 8 minima of q4_k and q5_k, 6 bits each, from 12 bytes.
 ///
 /// The low six bits of bytes 0..4 are scales 0..4, of bytes 4..8 minima 0..4. For `j` in 4..8, byte `4 + j` has the low
-/// four bits of scale `j` in its low nibble, of minimum `j` in its high nibble. Their high two bits are at the top of
-/// bytes `j - 4` and `j`.
+/// four bits of scale `j` in its low nibble, of minimum `j` in its high nibble. The high two bits of these are at the
+/// top of bytes `j - 4` and `j`.
 fn scales_q4_k(bytes: &[u8]) -> [(u8, u8); 8] {
     std::array::from_fn(|j| {
         if j < 4 {

@@ -1,8 +1,8 @@
 //! Encoders of the K formats (layouts in `k`): valid and close, but not identical to ggml's.
 //!
-//! A block takes the smallest f16 scale that makes every group's step a small multiple. Steps are rounded up, to cover
-//! each group's range. ggml searches for the scales of least weighted error, which gives a slightly smaller error
-//! (`k_search`).
+//! A block takes the smallest f16 scale for which every group's step is a small multiple. Steps are rounded up to cover
+//! each group's range. ggml searches for the scales of least weighted error (`k_search`), whose error is slightly
+//! smaller.
 
 use super::bits::{f16_not_below, inverse, pack, put_f16, signed_extreme};
 use super::k::LEN;
@@ -92,7 +92,6 @@ pub(super) fn pack_q6_k(q: &Symmetric) -> [u8; 210] {
     block
 }
 
-/// Writes the head of q4_k and q5_k: `d`, `dmin`, and packed scales and minima.
 fn put_head(block: &mut [u8], q: &Affine<8>) {
     put_f16(block, 0, q.d);
     put_f16(block, 2, q.dmin);
@@ -104,7 +103,7 @@ fn put_head(block: &mut [u8], q: &Affine<8>) {
     }
 }
 
-/// Uses codes up to `top`, scales and minima up to `scale_top`.
+/// Quantises to codes up to `top`, with scales and minima up to `scale_top`.
 fn quantise_affine<const GROUPS: usize>(x: &[f32; LEN], top: u8, scale_top: u8) -> Affine<GROUPS> {
     let groups = || x.chunks_exact(LEN / GROUPS);
     let mut depths = [0.0; GROUPS];
@@ -139,8 +138,8 @@ fn quantise_affine<const GROUPS: usize>(x: &[f32; LEN], top: u8, scale_top: u8) 
     }
 }
 
-/// Uses codes below `2·zero`, scales of magnitude up to `scale_top`. As in q4_0, a group's extreme element is code 0
-/// and gives the scale its sign.
+/// Quantises to codes below `2·zero`, with scales of magnitude up to `scale_top`. As in q4_0, a group's extreme element
+/// has code 0 and determines the scale's sign.
 fn quantise_symmetric(x: &[f32; LEN], zero: u8, scale_top: u8) -> Symmetric {
     let mut extremes = [0.0; 16];
     for (extreme, group) in extremes.iter_mut().zip(x.chunks_exact(16)) {
@@ -171,7 +170,7 @@ fn quantise_symmetric(x: &[f32; LEN], zero: u8, scale_top: u8) -> Symmetric {
     Symmetric { d, scales, codes }
 }
 
-/// Returns a unit and, per length, the smallest multiple of it, at most `top`, that covers the length.
+/// Returns a unit and, for each length, its smallest multiple, at most `top`, that covers the length.
 fn small_multiples<const N: usize>(lengths: [f32; N], top: u8) -> (f16, [u8; N]) {
     let unit = f16_not_below(lengths.iter().fold(0.0, |max: f32, &x| max.max(x)) / f32::from(top));
     let id = inverse(unit.to_f32());

@@ -1,4 +1,4 @@
-//! Encoders of the K formats and of iq4_xs as in ggml: each group gets the scale (and minimum) of least weighted error
+//! ggml's encoders of the K formats and of iq4_xs: each group gets the scale (and minimum) of least weighted error
 //! among several.
 
 use half::f16;
@@ -7,7 +7,6 @@ use super::bits::{inverse, put_f16};
 use super::k::LEN;
 use super::k_encode::{Affine, Symmetric, pack_q2_k, pack_q3_k, pack_q4_k, pack_q5_k, pack_q6_k};
 
-/// Groups below this magnitude count as zero.
 pub(super) const ZERO_GROUP: f32 = 1e-15;
 
 fn nearest(x: f32) -> i32 {
@@ -16,7 +15,7 @@ fn nearest(x: f32) -> i32 {
 
 struct Search {
     top: i32,
-    /// First change of `top` to try, and number of further changes, 0.1 apart.
+    /// First change of `top` to try and number of further changes, 0.1 apart.
     first: f32,
     steps: usize,
     /// True if the error weights magnitudes instead of squares.
@@ -26,7 +25,7 @@ struct Search {
     weights: fn(&[f32], &mut [f32]),
 }
 
-/// Weights grow with the magnitude, from the group's own on.
+/// Computes weights that grow with the magnitude, starting at the group's magnitude.
 fn spread(x: &[f32], out: &mut [f32]) {
     let squares = x.iter().fold(0.0, |sum, x| sum + x * x);
     let mean = (squares / x.len() as f32).sqrt();
@@ -108,7 +107,6 @@ impl Search {
         let mut scale = 1.0 / (top / (max - min));
         let mut least = error(scale, min, &best);
         for step in 0..=self.steps {
-            // Each attempt starts from the best minimum so far.
             let inverse = (self.first + 0.1 * step as f32 + top) / (max - min);
             let tried = coded(inverse, min);
             let (mut l1, mut l2, mut xl) = (0.0_f32, 0.0_f32, 0.0_f32);
@@ -169,7 +167,7 @@ impl Search {
         }
     }
 
-    /// Returns the unit that makes the largest length `scale_top` units, and the nearest multiples of it.
+    /// Returns the unit that makes the largest length `scale_top` units, and the nearest multiple for each length.
     fn multiples<const N: usize>(&self, lengths: [f32; N]) -> (f16, [u8; N]) {
         let most = lengths.iter().copied().fold(0.0, f32::max);
         let top = self.scale_top as f32;
@@ -192,7 +190,7 @@ fn sums(x: &[f32], codes: impl Iterator<Item = f32>) -> (f32, f32) {
     })
 }
 
-/// Returns the scale of a q3_k group: changes codes one by one while the error decreases.
+/// Returns the scale of a q3_k group. Changes codes one by one while the error decreases.
 fn fit_q3(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {
@@ -228,7 +226,7 @@ fn fit_q3(x: &[f32]) -> f32 {
     if square > 0.0 { sum / square } else { 0.0 }
 }
 
-/// Returns the scale of a q6_k group: the best of nineteen.
+/// Returns the scale of a q6_k group: the best of nineteen candidates.
 fn fit_q6(x: &[f32]) -> f32 {
     let extreme = extreme(x);
     if extreme.abs() < ZERO_GROUP {

@@ -1,4 +1,4 @@
-//! The one-level formats: blocks of 32 elements under one f16 scale `d`, with an f16 offset `m` in the `_1` forms.
+//! One-level formats: blocks of 32 elements under one f16 scale `d`, with an f16 offset `m` in the `_1` forms.
 //!
 //! Layouts (ggml's `block_q4_0` and its siblings), byte offsets in brackets. `qs` holds the low four bits: byte `j` has
 //! element `j` in its low and element `j + 16` in its high nibble. `qh` is a little-endian u32; its bit `j` is the
@@ -69,7 +69,6 @@ fn bytes(d: f32, qs: &[u8], out: &mut [f32; LEN]) {
     }
 }
 
-/// Returns the codes of a block with `qh` at byte `at`, followed by `qs`.
 fn five_bits(block: &[u8], at: usize) -> [u8; LEN] {
     let high = u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]);
     let mut codes: [u8; LEN] = unpack(4, 16, &block[at + 4..]);
@@ -135,8 +134,8 @@ pub(super) fn encode_q8_0(x: &[f32; LEN]) -> [u8; 34] {
     block
 }
 
-/// Gives the element of largest magnitude code 0. The scale has the opposite sign; values of the other sign saturate at
-/// the top code.
+/// Quantises with code 0 for the element of largest magnitude. The scale has the opposite sign. Values of the other
+/// sign saturate at the top code.
 fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     let d = signed_extreme(x) / -f32::from(zero);
     let id = inverse(d);
@@ -144,7 +143,7 @@ fn quantise_symmetric(x: &[f32; LEN], zero: u8) -> (f16, [u8; LEN]) {
     (f16::from_f32(d), codes)
 }
 
-/// Gives the least element code 0 and the greatest the top code.
+/// Quantises with code 0 for the least element and the top code for the greatest.
 fn quantise_affine(x: &[f32; LEN], top: u8) -> (f16, f16, [u8; LEN]) {
     let min = x
         .iter()

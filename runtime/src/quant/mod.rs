@@ -1,18 +1,18 @@
-//! Quantised rows to f32 and back: the scalar definition of every readable block format.
+//! Conversion between quantised rows and f32: the scalar definition of every readable block format.
 //!
-//! [`dequantise`] turns whole blocks along axis 0 into f32, [`quantise`] does the reverse. Both evaluate in f32,
-//! without fused operations, in the order of ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. Decoded weights
-//! therefore have the same bits as in ggml.
+//! [`dequantise`] decodes whole blocks along axis 0 to f32; [`quantise`] encodes. Both compute in f32 without fused
+//! operations, in the order of ggml's scalar `dequantize_row_*` and `quantize_row_*_ref`. Decoded weights therefore
+//! have the same bits as in ggml.
 //!
-//! Every file states the layouts of its family (ggml's `block_*` structures):
+//! Every file states the layouts of its formats (ggml's `block_*` structures):
 //!
 //! | file       | formats                                         | decoded value                       |
 //! |------------|-------------------------------------------------|-------------------------------------|
 //! | `plain`    | f32 f16 bf16 f64 i8 i16 i32 i64                 | the element                         |
 //! | `legacy`   | q4_0 q4_1 q5_0 q5_1 q8_0 q8_1                   | `d·q` or `d·q + m`, blocks of 32    |
 //! | `k`        | q2_k q3_k q4_k q5_k q6_k q8_k                   | two-level scales, blocks of 256     |
-//! | `k_encode` | the same, other direction                       |                                     |
-//! | `k_search` | the same, with scales of least error            |                                     |
+//! | `k_encode` | encoders of the K formats                       |                                     |
+//! | `k_search` | encoders of the K formats with ggml's search    |                                     |
 //! | `iq4`      | iq4_nl iq4_xs                                   | a 16-entry non-linear codebook      |
 //! | `fp4`      | mxfp4 nvfp4                                     | e2m1 elements under a small float   |
 //! | `ternary`  | tq1_0 tq2_0 q1_0 q2_0                           | `d` times a number from −1 to 2     |
@@ -87,12 +87,12 @@ pub fn can_quantise(dtype: DType) -> bool {
 
 /// Decodes `bytes`, whole blocks of `dtype`, into `out`, one f32 per element.
 ///
-/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes; NaN or infinite scales
-/// give such elements.
+/// Integers and f64 convert to the nearest f32. Any byte pattern of the right length decodes. NaN or infinite scales
+/// give NaN or infinite elements.
 ///
 /// # Errors
-/// [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] or [`QuantError::Length`] if `out` or
-/// `bytes` is not exactly whole blocks. `out` is untouched on error.
+/// Returns [`QuantError::Unsupported`] without a decoder, [`QuantError::PartialBlock`] or [`QuantError::Length`] if
+/// `out` or `bytes` is not exactly whole blocks. `out` is untouched on error.
 pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), QuantError> {
     let decode = decoder(dtype).ok_or(QuantError::Unsupported { dtype })?;
     let expected = row_bytes(dtype, out.len())?;
@@ -117,8 +117,8 @@ pub fn dequantise(dtype: DType, bytes: &[u8], out: &mut [f32]) -> Result<(), Qua
 /// No input panics, but only finite values whose scale fits f16 (magnitudes up to 65504, to be safe) survive.
 ///
 /// # Errors
-/// [`QuantError::NoEncoder`] if the type has no encoder, [`QuantError::PartialBlock`] if `values` is not whole blocks.
-/// On error, `out` is unchanged.
+/// Returns [`QuantError::NoEncoder`] without an encoder, [`QuantError::PartialBlock`] if `values` is not whole blocks.
+/// `out` is unchanged on error.
 pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), QuantError> {
     if encoder(dtype).is_none() {
         return Err(QuantError::NoEncoder { dtype });
@@ -131,7 +131,8 @@ pub fn quantise(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), Q
 /// Encodes as [`quantise`], into memory of exactly the blocks' length.
 ///
 /// # Errors
-/// Same as [`quantise`], and [`QuantError::Length`] for another length. `out` is untouched on error.
+/// Returns the errors of [`quantise`], and [`QuantError::Length`] if `out` has a different length. `out` is untouched
+/// on error.
 pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let encode = encoder(dtype).ok_or(QuantError::NoEncoder { dtype })?;
     let expected = row_bytes(dtype, values.len())?;
@@ -151,7 +152,7 @@ pub fn quantise_into(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(),
 /// twenty times as long.
 ///
 /// # Errors
-/// Same as [`quantise_into`].
+/// Returns the errors of [`quantise_into`].
 pub fn quantise_searched(dtype: DType, values: &[f32], out: &mut [u8]) -> Result<(), QuantError> {
     let expected = row_bytes(dtype, values.len())?;
     if out.len() as u64 != expected {
@@ -175,10 +176,8 @@ fn row_bytes(dtype: DType, elements: usize) -> Result<u64, QuantError> {
         .ok_or(QuantError::PartialBlock { dtype, elements })
 }
 
-/// Decodes whole blocks of checked length.
 type Decoder = fn(&[u8], &mut [f32]);
 
-/// Encodes whole blocks of checked length.
 type Encoder = fn(&[f32], &mut [u8]);
 
 fn decoder(dtype: DType) -> Option<Decoder> {
@@ -218,7 +217,7 @@ fn decoder(dtype: DType) -> Option<Decoder> {
         DType::Iq2S => |b, o| decode_grids::<82>(DType::Iq2S, b, o),
         DType::Iq3Xxs => |b, o| decode_grids::<98>(DType::Iq3Xxs, b, o),
         DType::Iq3S => |b, o| decode_grids::<110>(DType::Iq3S, b, o),
-        // The types of ik_llama.cpp. A test finds missing types of llama.cpp.
+        // Types of ik_llama.cpp. A test finds missing types of llama.cpp.
         _ => return None,
     })
 }
@@ -252,7 +251,7 @@ fn encoder(dtype: DType) -> Option<Encoder> {
         DType::Tq2_0 => |x, o| encode_blocks(x, o, ternary::encode_tq2_0),
         DType::Q1_0 => |x, o| encode_blocks(x, o, ternary::encode_q1_0),
         DType::Q2_0 => |x, o| encode_blocks(x, o, ternary::encode_q2_0),
-        // Integers, f64, intermediate results, grids, and the types of ik_llama.cpp.
+        // Integers, f64, intermediate types, grids, and types of ik_llama.cpp.
         _ => return None,
     })
 }

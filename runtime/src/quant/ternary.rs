@@ -1,4 +1,5 @@
-//! Formats with few values an element: `d·{-1, 0, 1}` (tq1_0, tq2_0), `d·{-1, 1}` (q1_0) and `d·{-1, 0, 1, 2}` (q2_0).
+//! Formats with up to four values per element: `d·{-1, 0, 1}` (tq1_0, tq2_0), `d·{-1, 1}` (q1_0) and `d·{-1, 0, 1, 2}`
+//! (q2_0).
 //!
 //! Layouts (ggml's `block_tq1_0`, `block_tq2_0`, `block_q1_0`, `block_q2_0`), byte offsets in brackets:
 //!
@@ -9,7 +10,7 @@
 //! | q1_0 | 128 | `d` f16 \[0\] `qs` \[2..18\], bit `j % 8` of byte `j / 8` for element `j`, set for `+d` |
 //! | q2_0 | 64 | `d` f16 \[0\] `qs` \[2..18\], two bits from bit `2·(j % 4)` of byte `j / 4` on for element `j`, value `(code - 1)·d` |
 //!
-//! A byte of tq1_0 is a fraction of 256. Its first digits in base three are the codes: digit `n` is the integer part of
+//! A byte of tq1_0 is a fraction of 256 whose first base-three digits are the codes: digit `n` is the integer part of
 //! `3·frac(byte·3ⁿ / 256)`. Runs are bytes 0..32 and 32..48 with five digits each and 48..52 with four; digit `n` of
 //! byte `j` of a run is element `n·width + j`.
 
@@ -45,7 +46,7 @@ pub(super) fn decode_tq2_0(block: &[u8; 66], out: &mut [f32; 256]) {
     }
 }
 
-/// Returns the largest magnitude as the scale, and a digit per element: its multiple of the scale, from −1 to `top`,
+/// Returns the largest magnitude as the scale, and per element the nearest multiple of the scale, from −1 to `top`,
 /// plus 1.
 fn digits<const N: usize>(x: &[f32; N], top: f32) -> (f16, [u8; N]) {
     let d = signed_extreme(x).abs();
@@ -67,7 +68,6 @@ pub(super) fn encode_tq1_0(x: &[f32; 256]) -> [u8; 54] {
                 .div_ceil(if digits.len() == 16 { 4 } else { 5 });
             let digit = |n: usize| digits.get(j + n * width).map_or(0, |&d| u32::from(d));
             let number = (0..5).fold(0, |sum, n| sum * 3 + digit(n));
-            // A fraction of 256, rounded up, out of 3⁵.
             *byte = (number * 256).div_ceil(243) as u8;
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn encode_tq2_0(x: &[f32; 256]) -> [u8; 66] {
     block
 }
 
-/// Encodes the mean of the magnitudes, and the signs.
+/// Encodes signs, with the mean magnitude as the scale.
 pub(super) fn encode_q1_0(x: &[f32; 128]) -> [u8; 18] {
     let sum = x.iter().fold(0.0_f32, |sum, x| sum + x.abs());
     let mut block = [0; 18];

@@ -1,13 +1,10 @@
-//! Properties of every format: geometry, agreement with an independent implementation, round-trip error.
-//!
-//! The digests of [`decoders_agree_with_an_independent_implementation`] and its encoder twin come from the `gguf`
-//! Python package (`gguf.quants`) on the same bytes. iq4_nl, which the package does not encode, comes from a
-//! transcription of the published algorithm.
+//! The digests come from the `gguf` Python package (`gguf.quants`). The package does not encode iq4_nl: its digest
+//! comes from a transcription of the published algorithm.
 
 use super::*;
 use tpc_ir::random::Xorshift64;
 
-/// Test data; the digests depend on the sequence.
+/// Test data. The digests depend on the sequence.
 struct Xorshift(Xorshift64);
 
 impl Xorshift {
@@ -23,7 +20,6 @@ impl Xorshift {
         (0..n).map(|_| (self.next() >> 56) as u8).collect()
     }
 
-    /// Returns a uniform multiple of 2⁻²⁰ in [-8, 8).
     fn uniform(&mut self) -> f32 {
         ((self.next() >> 40) as f32 - 8_388_608.0) / 1_048_576.0
     }
@@ -60,8 +56,8 @@ fn encoded(dtype: DType, values: &[f32]) -> Vec<u8> {
 
 const BLOCKS: usize = 8;
 
-/// Format; the high bytes of a block's f16 fields; the first, second and last value; the digest of all values of eight
-/// random blocks. The test clears a bit of each high byte, so that the field is finite.
+/// Format; high bytes of a block's f16 fields; first, second and last value; digest of all values of eight random
+/// blocks. The test clears a bit of each high byte, so that the field is finite.
 type DecoderCase = (DType, &'static [usize], [f32; 3], u64);
 
 const DECODED: &[DecoderCase] = &[
@@ -216,7 +212,7 @@ fn encoders_agree_with_an_independent_implementation() {
     }
 }
 
-/// Format; greatest error of an element, relative to the block's largest magnitude; root mean square error, relative to
+/// Format; maximum error of an element, relative to the block's largest magnitude; root mean square error, relative to
 /// the values' root mean square.
 const ERRORS: &[(DType, f32, f64)] = &[
     (DType::F32, 0.0, 0.0),
@@ -250,8 +246,8 @@ fn round_trips_stay_within_the_error_of_the_format() {
             .iter()
             .find(|(t, ..)| *t == dtype)
             .expect("every encoder has its error bounds");
-        // The error is relative: powers of two do not change it while f16 values stay normal. The floor under `amax`
-        // accounts for this limit. Scales of nvfp4 end at 448; other formats have a larger range.
+        // Scaling by powers of two does not change relative errors while f16 values stay normal. The floor under `amax`
+        // accounts for subnormal values. Scales of nvfp4 end at 448; other formats have a larger range.
         let largest = if dtype == DType::Nvfp4 { 256.0 } else { 1024.0 };
         for scale in [1.0, largest, 1.0 / 16.0] {
             let values: Vec<f32> = values.iter().map(|x| x * scale).collect();
@@ -356,7 +352,6 @@ fn every_format_has_a_decoder_and_those_with_grids_no_encoder() {
         let bytes = vec![0; dtype.block_bytes() as usize];
         let mut out = vec![f32::NAN; dtype.block_len() as usize];
         assert_eq!(dequantise(dtype, &bytes, &mut out), Ok(()));
-        // An exponent of zero is not a scale of zero.
         assert!(out.iter().all(|v| v.abs() < 1e-36), "{dtype}");
     }
     for name in [
@@ -426,7 +421,6 @@ fn searched_scales_have_less_error() {
         quantise_searched(dtype, &values, &mut searched).expect("whole blocks");
         let (found, plain) = (error(&searched), error(&direct));
         assert!(found < 0.98 * plain, "{dtype}: {found} {plain}");
-        // Zeros stay zeros, and a block of one number keeps it.
         for value in [0.0, 3.0, -3.0] {
             let mut block = vec![0; dtype.block_bytes() as usize];
             quantise_searched(dtype, &[value; 256], &mut block).expect("a block");

@@ -1,15 +1,10 @@
-//! Rounding to a stored type, as by writing to a state and reading back.
-
 use tpc_ir::DType;
 
 use crate::error::ExecError;
 use crate::quant::{QuantError, dequantise, quantise};
 
-/// Rounds rows of `row` elements through `dtype`: to f32, into blocks along the row, and back. f32 and f64 stay
-/// unchanged, to compare programs in full precision.
-///
-/// # Errors
-/// [`QuantError`] without an encoder, or if a row is not whole blocks.
+/// Rounds rows of `row` elements to f32 and then to `dtype`. f32 and f64 stay unchanged, to compare programs in full
+/// precision. Returns an error without an encoder, or if a row is not whole blocks.
 pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(), ExecError> {
     if matches!(dtype, DType::F32 | DType::F64) || data.is_empty() {
         return Ok(());
@@ -28,12 +23,11 @@ pub(super) fn round_rows(dtype: DType, row: usize, data: &mut [f64]) -> Result<(
     Ok(())
 }
 
-/// Elements of a row under one scale.
 const BLOCK: usize = 32;
 
 /// Rounds rows of `row` elements as the CPU executor does before products with quantised weights, in blocks of 32. The
-/// scale is the largest magnitude over 127, in f32; codes round to nearest, ties to even. Further terms encode the f32
-/// remainder.
+/// scale is the largest magnitude over 127, in f32; codes round to nearest, ties to even. Each further term encodes the
+/// remainder in f32.
 pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     for row in data.chunks_mut(row.max(1)) {
         for block in row.chunks_mut(BLOCK) {
@@ -46,7 +40,6 @@ pub(super) fn round_activations(row: usize, terms: usize, data: &mut [f64]) {
     }
 }
 
-/// Moves a block's codes from `left` to `sum`.
 fn round_term(left: &mut [f32], sum: &mut [f64]) {
     let scale = left.iter().fold(0.0_f32, |a, &x| a.max(x.abs())) / 127.0;
     // The smallest scales have an infinite inverse.

@@ -1,7 +1,8 @@
 //! The execution order of a graph.
 //!
-//! The first *phase* computes all values that need only the batch's tokens. The second needs the tokens one ahead
-//! ([`InputKind::NextTokens`]), and so on. A phase is a separate program that continues with earlier phases' values.
+//! The first *phase* computes all values that need only the batch's tokens, the second also needs the tokens one
+//! position further ([`InputKind::NextTokens`]), and so on. Each phase is a separate program that reads earlier phases'
+//! values.
 
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Inst, Output, Place, Value};
@@ -18,32 +19,26 @@ pub(super) struct Step {
 
 #[derive(Clone, Debug)]
 struct Phase {
-    /// Tokens needed after the batch.
     ahead: u32,
     steps: Vec<Step>,
 }
 
-/// A graph's instructions, phase by phase.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     phases: Vec<Phase>,
-    /// Per instruction, the tokens needed after the batch.
     ahead: Vec<u32>,
 }
 
 impl Schedule {
-    /// Returns the schedule of a graph.
-    ///
-    /// # Errors
-    /// [`ExecError::NotLowered`] for a value on a group, [`ExecError::Malformed`] for a use before the definition,
-    /// [`ExecError::StaleRead`] for a read after an update of the state.
+    /// Returns the schedule of a graph, after checks for single places, definition before use, and reads of replaced
+    /// states.
     pub(super) fn new(graph: &Graph) -> Result<Schedule, ExecError> {
         check(graph)?;
         let ahead = tokens_ahead(graph);
         let mut order: Vec<Inst> = graph.insts().map(|(inst, _)| inst).collect();
         order.sort_by_key(|inst| (ahead[inst.index()], *inst));
         stale::check(graph, &order)?;
-        // The position of each value's last read; outputs stay.
+        // Position of each value's last read. Outputs are kept.
         let mut last = vec![None; graph.values().len()];
         for (at, &inst) in order.iter().enumerate() {
             let data = graph.inst(inst);
@@ -78,7 +73,7 @@ impl Schedule {
         Ok(Schedule { phases, ahead })
     }
 
-    /// Returns the tokens ahead that a phase needs; `None` after the last phase.
+    /// Returns the number of tokens after the batch that a phase needs; `None` after the last phase.
     pub(super) fn lookahead(&self, phase: usize) -> Option<u32> {
         self.phases.get(phase).map(|p| p.ahead)
     }
@@ -92,7 +87,6 @@ impl Schedule {
     }
 }
 
-/// Returns, per instruction, the tokens needed after the batch.
 fn tokens_ahead(graph: &Graph) -> Vec<u32> {
     let mut out = vec![0; graph.insts().len()];
     for (inst, data) in graph.insts() {
@@ -106,7 +100,7 @@ fn tokens_ahead(graph: &Graph) -> Vec<u32> {
             _ => needed.unwrap_or(0),
         };
     }
-    // A state is read in the first phase that needs it: until then, an earlier part of the batch may change it.
+    // A state is read in the first phase that needs it: an earlier phase may change the state first.
     let mut read_in: Vec<Option<u32>> = vec![None; graph.insts().len()];
     for (inst, data) in graph.insts() {
         for v in &data.operands {
@@ -127,7 +121,6 @@ fn is(flags: &[bool], v: Value) -> bool {
     flags.get(v.index()).copied().unwrap_or(false)
 }
 
-/// Checks for per-place programs in order of definition.
 fn check(graph: &Graph) -> Result<(), ExecError> {
     for (value, v) in graph.values() {
         if let Place::Group(_) = v.place {
@@ -212,7 +205,7 @@ output state v0 = v7
             let step = |s: &Step| (s.inst.index(), s.dead.iter().map(index).collect());
             schedule.steps(phase).iter().map(step).collect()
         };
-        // The state is read with the tokens that it keeps; values read by both phases die in the second.
+        // The state is read with the tokens that it keeps. Values read by both phases die in the second.
         let none = Vec::new;
         let first = [
             (2, none()),

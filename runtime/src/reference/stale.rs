@@ -1,28 +1,23 @@
-//! Reads of a state's old content after its update.
-//!
-//! A state has one memory, so these reads would need a copy of it. Models do not need them: they read the update's
-//! result.
+//! Reads of a state's old content after an update. A state has one memory, so such a read would need a copy. Models
+//! read the update's result instead.
 
 use tpc_ir::op::Op;
 use tpc_ir::{Dim, Graph, Inst, Output, Value};
 
 use crate::error::ExecError;
 
-/// Finds the first instruction that reads a state, or a view of it, after an update of the same content.
-///
-/// # Errors
-/// [`ExecError::StaleRead`] with the names of the state and the instructions.
+/// Finds the first instruction that reads a state, or a view of it, after an update of the same content. The error
+/// names the state and the instructions.
 pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     let content = contents(graph);
     let updates = updates(graph, &content);
     let mut updated: Vec<Option<Inst>> = vec![None; graph.values().len()];
     for &inst in order {
         let data = graph.inst(inst);
-        // A view does not read; its readers may come later.
+        // A view itself does not read memory.
         let reads = data.operands.iter().filter(|_| !data.op.is_view());
         for operand in reads {
             let of = content[operand.index()];
-            // An empty value does not have old content.
             if graph.value(of).ty.dims.iter().any(Dim::is_zero) {
                 continue;
             }
@@ -37,7 +32,7 @@ pub(super) fn check(graph: &Graph, order: &[Inst]) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Returns the value that each value views, through all views.
+/// Returns the value that each value views, through chains of views.
 fn contents(graph: &Graph) -> Vec<Value> {
     let mut out: Vec<Value> = graph.values().map(|(value, _)| value).collect();
     for (_, data) in graph.insts().filter(|(_, data)| data.op.is_view()) {
@@ -46,7 +41,7 @@ fn contents(graph: &Graph) -> Vec<Value> {
     out
 }
 
-/// Returns, per instruction, true if it updates a state's memory: only updates and views separate it from the state.
+/// True for each instruction that updates a state's memory, through updates and views.
 fn updates(graph: &Graph, content: &[Value]) -> Vec<bool> {
     let mut out = vec![false; graph.insts().len()];
     for output in &graph.outputs {
@@ -86,7 +81,6 @@ fn stale(graph: &Graph, (of, read): (Value, Value), update: Inst, reader: Inst) 
 mod tests {
     use super::*;
 
-    /// Checks a graph with a cache, a write of rows to it, and these lines.
     fn checked(lines: &[&str]) -> Result<(), ExecError> {
         let text = format!(
             r#"tpir 1

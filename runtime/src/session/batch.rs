@@ -1,17 +1,15 @@
-//! Batches of tokens.
-
 use crate::error::ExecError;
 
-/// Position of a token in its sequence.
+/// A token's position and sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPos {
-    /// Position, from 0 on.
+    /// Position in the sequence, from 0 on.
     pub pos: u32,
     /// The sequence.
     pub seq: u32,
 }
 
-/// A request for a token's logits.
+/// A choice to compute a token's logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logits {
     /// Logits are requested.
@@ -25,16 +23,16 @@ pub enum Logits {
 pub struct Batch {
     /// Token ids.
     pub tokens: Vec<u32>,
-    /// Positions; they increase within a sequence, also across batches.
+    /// Positions, which increase within a sequence, also across batches.
     pub positions: Vec<u32>,
     /// Sequences.
     pub seq_ids: Vec<u32>,
-    /// Tokens whose logits are requested, as indices into the lists above.
+    /// Indices of the tokens whose logits are requested.
     pub output_rows: Vec<u32>,
 }
 
 impl Batch {
-    /// Returns consecutive tokens of one sequence, from position `first` on, with logits for all.
+    /// Returns a batch of consecutive tokens of one sequence, from position `first` on, with logits for all.
     pub fn sequence(tokens: &[u32], first: u32, seq: u32) -> Batch {
         let n = tokens.len() as u32;
         Batch {
@@ -45,7 +43,7 @@ impl Batch {
         }
     }
 
-    /// Requests only the last token's logits.
+    /// Restricts the requested logits to the last token.
     #[must_use]
     pub fn last_only(mut self) -> Batch {
         self.output_rows = (self.tokens.len() as u32)
@@ -83,10 +81,10 @@ impl Batch {
         self.output_rows.clear();
     }
 
-    /// Returns position and sequence of each token.
+    /// Returns each token's position and sequence.
     ///
     /// # Errors
-    /// [`ExecError::BadBatch`] for lists of different lengths or an output row out of range.
+    /// Returns [`ExecError::BadBatch`] if the lists differ in length or an output row is out of range.
     pub fn keys(&self) -> Result<Vec<TokenPos>, ExecError> {
         let mut keys = Vec::new();
         self.write_keys(&mut keys).map(|()| keys)
@@ -115,7 +113,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns a batch of some tokens. For each output row of the new batch, also returns the output row of this batch.
+    /// Returns a batch of some tokens, and for each of its output rows the output row of this batch.
     pub(super) fn part(&self, tokens: &[usize]) -> (Batch, Vec<usize>) {
         let mut out = Batch::default();
         let mut rows = Vec::new();

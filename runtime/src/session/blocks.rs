@@ -1,5 +1,3 @@
-//! Blocks of consecutive tokens of a sequence, as cached.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::op::{BlockInput, BlockPart};
@@ -26,7 +24,6 @@ pub(super) fn write(
         }),
         BlockPart::Last => to.ints([n_kv, 1, 1, 1], last(cells, len).into_iter()),
         BlockPart::Start => {
-            // Positions of text: time, height and width are equal, and the fourth is 0.
             let starts = [1, 1, 1, 0].into_iter().flat_map(|times| {
                 let starts = tokens.iter().map(move |t| t.pos / len * len);
                 starts.map(move |start| times * i64::from(start))
@@ -43,7 +40,7 @@ pub(super) fn write(
     }
 }
 
-/// Writes 0 for cells with shown tokens, and −∞ for others.
+/// Writes 0 for cells with shown tokens, −∞ for other cells.
 fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
     for (to, cell) in row.iter_mut().zip(cells.held()) {
         *to = match cell {
@@ -53,12 +50,12 @@ fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
     }
 }
 
-/// True if `k` is the last token of a block that `q` sees whole.
+/// True if `k` is the last token of a block that `q` sees completely.
 fn seen(q: TokenPos, k: TokenPos, len: u32) -> bool {
     k.seq == q.seq && k.pos <= q.pos && k.pos % len == len - 1
 }
 
-/// True if `q` sees `k` but not its whole block.
+/// True if `q` sees `k` but not all of `k`'s block.
 fn in_tail(q: TokenPos, k: TokenPos, len: u32) -> bool {
     let behind_last = u64::from(q.pos) + 1;
     let first = behind_last - behind_last % u64::from(len);
@@ -116,7 +113,6 @@ mod tests {
             let all = input(part, &cells, &first);
             all.chunks(5).map(<[f64]>::to_vec).collect::<Vec<_>>()
         };
-        // The first token sees itself only; the third ends a block.
         let seen = rows(BlockPart::Seen);
         assert_eq!(seen[0], [hidden; 5]);
         assert_eq!(seen[2], [hidden, hidden, 0.0, hidden, hidden]);

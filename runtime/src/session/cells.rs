@@ -1,5 +1,3 @@
-//! The cells of a session: each cache row's token, each recurrent state's sequence.
-
 use super::batch::TokenPos;
 use super::config::SessionConfig;
 use super::kv_cells::KvCells;
@@ -8,11 +6,8 @@ use crate::error::ExecError;
 
 #[derive(Clone, Debug)]
 pub(super) struct Cells {
-    /// Caches without a window.
     pub(super) full: KvCells,
-    /// Caches with a window, if any.
     pub(super) windowed: Option<KvCells>,
-    /// Recurrent states, if any.
     pub(super) states: Option<StateCells>,
 }
 
@@ -27,7 +22,6 @@ impl Cells {
         }
     }
 
-    /// Begins a transaction; [`Self::revert`] undoes later placements.
     pub(super) fn begin(&mut self) {
         self.full.begin();
         if let Some(cells) = &mut self.windowed {
@@ -48,11 +42,8 @@ impl Cells {
         }
     }
 
-    /// Assigns cells to a batch's tokens and sequences.
-    ///
-    /// # Errors
-    /// [`ExecError::CacheFull`], [`ExecError::StatesFull`], or [`ExecError::BadBatch`] if positions do not rise. The
-    /// cells may be half assigned then: revert them.
+    /// Assigns cells to a batch's tokens and sequences. After an error, some cells may be assigned: call
+    /// [`Self::revert`].
     pub(super) fn place(&mut self, tokens: &[TokenPos], seqs: &[u32]) -> Result<(), ExecError> {
         self.full.place(tokens)?;
         if let Some(cells) = &mut self.windowed {

@@ -1,5 +1,3 @@
-//! Checkpoints of recurrent states.
-
 /// A sequence's recurrent states after some tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checkpoint {

@@ -1,23 +1,21 @@
-//! The configuration of a session.
-
 use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Symbol, Window};
 
-/// The configuration of a session.
+/// The size of a session's caches and states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// KV cells.
+    /// Number of KV cells.
     pub n_ctx: usize,
-    /// KV cells of sliding-window layers; about window + tokens of a batch per sequence.
+    /// Number of KV cells of sliding-window layers: about window + batch tokens per sequence.
     pub n_ctx_swa: usize,
     /// Window of sliding-window layers, if any.
     pub window: Option<Window>,
-    /// Sequences, each with a cell in recurrent states.
+    /// Maximum number of sequences. Each has a cell in recurrent states.
     pub n_seq_max: usize,
-    /// Parts of the caches; 1 if all sequences share all cells. A sequence alone in its part gets the bits of a run
-    /// alone.
+    /// Number of parts of the caches; 1 if all sequences share all cells. A sequence that is alone in its part gets the
+    /// same bits as in a run alone.
     pub parts: usize,
-    /// The maximum number of cells of a part in sliding-window layers.
+    /// Maximum cells per part in sliding-window layers.
     pub part_swa: usize,
 }
 
@@ -41,23 +39,23 @@ impl SessionConfig {
         self
     }
 
-    /// Provides recurrent states for `n_seq_max` sequences.
+    /// Sets the number of sequences with recurrent states.
     #[must_use]
     pub const fn with_sequences(mut self, n_seq_max: usize) -> SessionConfig {
         self.n_seq_max = n_seq_max;
         self
     }
 
-    /// Divides caches into `parts` parts, of at most `swa` cells in sliding-window layers. Sequence `s` uses only part
-    /// `s % parts`. Several parts consist of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
+    /// Divides caches into `parts` parts of at most `swa` cells in sliding-window layers. Sequence `s` uses part `s %
+    /// parts`. If there are several parts, each consists of whole [blocks](tpc_ir::CELL_BLOCK) of cells.
     #[must_use]
     pub const fn with_parts(mut self, parts: usize, swa: usize) -> SessionConfig {
         (self.parts, self.part_swa) = (parts, swa);
         self
     }
 
-    /// Returns the shape of batches of up to `tokens` tokens and `outputs` requested logits, for which memory is laid
-    /// out.
+    /// Returns the maximum shape of batches of up to `tokens` tokens and `outputs` requested logits. Memory is
+    /// allocated for this shape.
     pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
         let n = |n: usize| n as u64;
         BatchShape {

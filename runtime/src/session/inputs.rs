@@ -1,5 +1,3 @@
-//! The inputs of a batch, from its tokens and cells.
-
 use tpc_ir::TensorType;
 use tpc_ir::Value;
 use tpc_ir::op::InputKind;
@@ -14,19 +12,18 @@ use crate::reference::{Inputs, Observer};
 use crate::slot::Slot;
 use crate::tensor::Tensor;
 
-/// The first phase's host.
 pub(super) struct BatchInputs<'a, 'b, 'c> {
     pub(super) batch: &'a Batch,
     pub(super) tokens: &'a [TokenPos],
     pub(super) cells: &'a Cells,
     pub(super) mask_values: MaskValues,
-    /// Supplies inputs that a session does not compute.
+    /// Supplier of inputs that a session does not compute.
     pub(super) others: &'a mut Inputs<'b>,
     pub(super) observer: Option<&'a mut Observer<'c>>,
 }
 
 impl BatchInputs<'_, '_, '_> {
-    /// Writes the mask of tokens that attend to all of their sequence in the batch.
+    /// Writes the mask of tokens that attend to their whole sequence in the batch.
     fn batch_mask(&self, to: Slot<'_>) -> Result<(), ExecError> {
         let tokens = self.tokens;
         to.rows([tokens.len(), tokens.len()], |i, row| {
@@ -35,7 +32,7 @@ impl BatchInputs<'_, '_, '_> {
                 *to = match self.mask_values {
                     _ if other.seq != tokens[i].seq => f32::NEG_INFINITY,
                     MaskValues::Zero => 0.0,
-                    // Contexts are shorter than 2²⁴ tokens.
+                    // Contexts are shorter than 2²⁴ tokens, so f32 is exact.
                     MaskValues::Distance => -(distance as f32),
                 };
             }
@@ -61,7 +58,7 @@ impl Host for BatchInputs<'_, '_, '_> {
             (InputKind::Tokens, _) => indices(to, tokens.iter().map(|&t| t.into())),
             (InputKind::Positions, _) => indices(to, positions.iter().map(|&p| p.into())),
             (InputKind::PositionsMrope, _) => {
-                // Text has only time: its position serves for time, height and width, and the last position is 0.
+                // Text uses its position for time, height and width. The fourth position is 0.
                 let all = [1, 1, 1, 0].into_iter().flat_map(|times| {
                     let positions = positions.iter();
                     positions.map(move |&p| times * i64::from(p))
@@ -100,9 +97,9 @@ impl Host for BatchInputs<'_, '_, '_> {
     }
 }
 
-/// A drafting phase's host: the tokens after a batch's tokens.
+/// The host of a drafting phase: supplies the tokens after a batch's tokens.
 pub(super) struct NextTokens<'a> {
-    /// Tokens of the batch, as indices into `next`; `None` for all.
+    /// The batch's tokens, as indices into `next`; `None` for all.
     pub(super) tokens: Option<&'a [usize]>,
     pub(super) next: &'a [u32],
 }

@@ -1,5 +1,3 @@
-//! The cells of a KV cache, and the masks over them.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Window;
@@ -15,15 +13,15 @@ use crate::slot::Slot;
 /// A token sees the earlier tokens of its sequence that the window, if any, [reaches](Window::reaches). A cell is
 /// reused once no later token can see its token.
 ///
-/// Cells may be divided into `Parts`, each for its own sequences. The order of a sequence's cells, and their division
-/// into blocks, is then the same as when the sequence runs alone.
+/// Cells may be divided into `Parts`, each for its own sequences. A sequence's cells then have the same order and the
+/// same blocks as when the sequence runs alone.
 ///
 /// [`Self::begin`] begins a transaction, and [`Self::revert`] undoes its placements. Placement does not allocate once
 /// the lists are large enough.
 #[derive(Clone, Debug)]
 pub struct KvCells {
     len: usize,
-    /// The cells up to the last one in use.
+    /// All cells up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
     parts: Parts,
@@ -31,22 +29,17 @@ pub struct KvCells {
     /// for free cells starts there. A part is thus a ring buffer: cells stay in the order of positions as long as
     /// possible, for any division into batches.
     heads: Vec<usize>,
-    /// Sequences with tokens.
     sequences: Vec<Sequence>,
     after: Vec<Sequence>,
-    /// Cells of the tokens placed last.
     rows: Vec<usize>,
-    /// Changes since the transaction began.
     undo: Vec<Undo>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sequence {
     seq: u32,
-    /// The first position not yet decoded.
     next: u64,
-    /// The first position whose token may still read the cache: the first token in the batch, or else the next
-    /// position.
+    /// The first position whose token may still read the cache: the first token in the batch, or else `next`.
     horizon: u64,
     /// The position after the last one whose cell was reused.
     lost: u64,
@@ -54,19 +47,14 @@ struct Sequence {
 
 #[derive(Clone, Copy, Debug)]
 enum Undo {
-    /// A cell's previous content.
     Cell(usize, Option<TokenPos>),
-    /// Previous number of cells in use.
     Extent(usize),
-    /// Previous head of a part.
     Head(usize, usize),
-    /// A sequence's previous value.
     Sequence(Sequence),
-    /// A newly added sequence.
     NoSequence(u32),
 }
 
-/// The maximum number of cells for which lists are allocated at full size; longer lists grow.
+/// Maximum number of cells with lists allocated at full size. Longer lists grow.
 const RESERVED: usize = 1 << 22;
 
 impl KvCells {
@@ -106,7 +94,7 @@ impl KvCells {
         self.len == 0
     }
 
-    /// Returns the number of cells up to the last one in use; a batch attends to these.
+    /// Returns the number of cells up to the last one in use. A batch attends to these cells.
     pub const fn n_kv(&self) -> usize {
         self.cells.len()
     }
@@ -115,18 +103,18 @@ impl KvCells {
         &self.cells
     }
 
-    /// Returns the start of the search for free cells, in the first part.
+    /// Returns the first part's head: the search for free cells starts at this cell.
     pub(super) fn head(&self) -> usize {
         self.heads.first().copied().unwrap_or(0)
     }
 
-    /// Returns each sequence, its next position, and the position after its last lost one.
+    /// Returns each sequence with its next position and the position after its last lost one.
     pub(super) fn saved_sequences(&self) -> Vec<(u32, u64, u64)> {
         let sequences = self.sequences.iter();
         sequences.map(|s| (s.seq, s.next, s.lost)).collect()
     }
 
-    /// Returns a cache like this one with these cells and sequences; `None` if inconsistent.
+    /// Returns a cache of this form with these cells and sequences; `None` if they are inconsistent.
     pub(super) fn restored(
         &self,
         sequences: &[(u32, u64, u64)],
@@ -189,7 +177,7 @@ impl KvCells {
         self.sequences.iter().any(|s| s.seq == seq && s.lost > 0)
     }
 
-    /// Returns the cells of the tokens placed last, in order.
+    /// Returns the cells of the last placed tokens, in order.
     pub fn rows(&self) -> &[usize] {
         &self.rows
     }
@@ -227,8 +215,8 @@ impl KvCells {
     /// token.
     ///
     /// # Errors
-    /// [`ExecError::CacheFull`] with too few free cells, [`ExecError::BadBatch`] for positions that do not increase. On
-    /// error, the cache is unchanged.
+    /// Returns [`ExecError::CacheFull`] with too few free cells, [`ExecError::BadBatch`] if positions do not increase.
+    /// The cache is unchanged on error.
     pub fn place(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.advance(tokens)?;
         let (cells, window, after) = (&self.cells, self.window, &self.after);
@@ -339,8 +327,8 @@ impl KvCells {
         std::mem::swap(&mut self.sequences, &mut self.after);
     }
 
-    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it: its own and earlier
-    /// positions of its sequence, within the window.
+    /// Returns the distance from a token at `q` to the token in `cell`, if `q` attends to it: positions up to `q` of
+    /// the same sequence, within the window.
     fn sees(&self, q: TokenPos, cell: Option<TokenPos>) -> Option<u32> {
         let k = cell?;
         let distance = q.pos.checked_sub(k.pos)?;
@@ -349,11 +337,11 @@ impl KvCells {
         (k.seq == q.seq && within).then_some(distance)
     }
 
-    /// Writes these placed tokens' mask over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token does not
-    /// attend to a cell.
+    /// Writes the mask of these placed tokens over the first [`Self::n_kv`] cells, `[n_kv, n_tokens]`: −∞ if a token
+    /// does not attend to a cell.
     ///
     /// # Errors
-    /// As the [`Slot`].
+    /// Returns the errors of the [`Slot`].
     pub fn mask(
         &self,
         tokens: &[TokenPos],
@@ -365,7 +353,7 @@ impl KvCells {
                 *to = match (self.sees(tokens[i], cell), values) {
                     (None, _) => f32::NEG_INFINITY,
                     (Some(_), MaskValues::Zero) => 0.0,
-                    // Contexts are shorter than 2²⁴ tokens.
+                    // Contexts are shorter than 2²⁴ tokens, so f32 is exact.
                     (Some(distance), MaskValues::Distance) => -(distance as f32),
                 };
             }
@@ -416,7 +404,7 @@ impl KvCells {
         self.shrink();
     }
 
-    /// Frees the cells of `n` positions of a sequence from `from` on; later tokens move up.
+    /// Frees the cells of `n` positions of a sequence from `from` on. Later tokens move to lower positions.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) {
         for cell in &mut self.cells {
             let Some(c) = cell.as_mut().filter(|c| c.seq == seq) else {
@@ -448,7 +436,7 @@ impl KvCells {
         self.cells.truncate(used.map_or(0, |i| i + 1));
     }
 
-    /// Frees a sequence's cells; it may restart at position 0.
+    /// Frees a sequence's cells. The sequence may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.truncate(seq, 0);
     }
@@ -527,11 +515,9 @@ mod tests {
     fn a_window_reuses_the_cells_it_has_passed() {
         let mut cells = KvCells::new(5, Some(Window::Sliding(3)));
         assert_eq!(place(&mut cells, &keys(0, 0..4)), Ok(vec![0, 1, 2, 3]));
-        // Token 4 takes the next cell; it sees 2, 3 and 4.
         assert_eq!(place(&mut cells, &keys(0, 4..5)), Ok(vec![4]));
         assert_eq!(picture(&cells, &keys(0, 4..5)), ["--..."]);
         assert_eq!(place(&mut cells, &keys(0, 5..7)), Ok(vec![0, 1]));
-        // Cells now hold positions 5, 6, 2, 3, 4; each token of the batch sees three.
         assert_eq!(picture(&cells, &keys(0, 5..7)), [".--..", "..--."]);
         assert_eq!(cells.n_kv(), 5);
     }
@@ -544,7 +530,6 @@ mod tests {
             picture(&cells, &keys(0, 0..4)),
             [".---", "..--", "...-", "---."]
         );
-        // Token 4 sees 3, the first of its chunk.
         assert_eq!(place(&mut cells, &keys(0, 4..6)), Ok(vec![0, 1]));
         assert_eq!(picture(&cells, &keys(0, 4..6)), [".--.", "..-."]);
     }
@@ -563,7 +548,6 @@ mod tests {
     fn a_waiting_sequence_keeps_what_its_next_token_sees() {
         let mut cells = KvCells::new(4, Some(Window::Sliding(2)));
         place(&mut cells, &keys(1, 0..3)).expect("empty");
-        // Sequence 1 continues at 3 and then sees 2 and 3: cell 2 stays.
         assert_eq!(place(&mut cells, &keys(2, 0..3)), Ok(vec![3, 0, 1]));
         assert_eq!(place(&mut cells, &keys(1, 3..4)), Ok(vec![3]));
         assert_eq!(picture(&cells, &keys(1, 3..4)), ["--.."]);
@@ -637,7 +621,7 @@ mod tests {
         place(&mut cells, &keys(0, 0..5)).expect("empty");
         assert!(cells.can_truncate(0, 1), "all is there");
         place(&mut cells, &keys(0, 5..7)).expect("positions 0 and 1 are unseen");
-        // Positions 2 to 6 are left: the token at 4 sees 2, that at 3 would see 1.
+        // Positions 2 to 6 are left: the token at 4 sees 2, the token at 3 would see 1.
         assert!(cells.can_truncate(0, 4) && !cells.can_truncate(0, 3));
         assert!(cells.can_truncate(0, 0) && cells.can_truncate(0, 9));
         cells.truncate(0, 5);
@@ -704,7 +688,6 @@ mod tests {
             }
             both.read = 60;
             both.read(20, &[]);
-            // A file stores the cells; a restored part continues at its head.
             let held = both.together.held().to_vec();
             let sequences = both.together.saved_sequences();
             let restored = both.together.restored(&sequences, 0, held);
@@ -716,7 +699,6 @@ mod tests {
                 let full = place(&mut both.together, &keys(1, 86..100));
                 assert_eq!(full.expect_err("its part is full").code(), "TPC0514");
             }
-            // Another text begins as in an empty cache.
             both.together.remove_sequence(1);
             both.alone = KvCells::with_parts(128, window, (1, 96));
             both.read = 0;

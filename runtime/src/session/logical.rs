@@ -1,12 +1,10 @@
-//! The model's states, assembled from the parts that places store.
-
 use tpc_ir::{DType, Interval, RANK, Value};
 
 use crate::error::ExecError;
 use crate::executor::Executor;
 use crate::states::{CellKind, Rotation, StateInfo};
 
-/// A state of the model: a list of cells of equal size.
+/// A state of the model, assembled from the parts on each place: a list of cells of equal size.
 #[derive(Clone, Debug)]
 pub(super) struct LogicalState {
     pub(super) name: String,
@@ -31,7 +29,7 @@ struct Part {
     runs: Vec<Run>,
 }
 
-/// A run of bytes that is contiguous both in the part's cell and in the whole cell.
+/// A run of bytes that is contiguous in the part's cell and in the whole cell.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     whole: usize,
@@ -40,10 +38,7 @@ struct Run {
 }
 
 impl LogicalState {
-    /// Returns a model's states, by name.
-    ///
-    /// # Errors
-    /// [`ExecError::NoStates`] for a state that is not a list of cells.
+    /// Returns a model's states by name, or [`ExecError::NoStates`] for a state that is not a list of cells.
     pub(super) fn of(states: &[StateInfo]) -> Result<Vec<LogicalState>, ExecError> {
         let mut names: Vec<&str> = states.iter().map(|s| s.name.as_str()).collect();
         names.sort_unstable();
@@ -112,10 +107,6 @@ impl LogicalState {
         Ok(())
     }
 
-    /// Reads a cell; `out` has [`Self::cell_bytes`].
-    ///
-    /// # Errors
-    /// [`ExecError::NoStates`] if the executor does not provide the state.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
@@ -133,10 +124,6 @@ impl LogicalState {
         Ok(())
     }
 
-    /// Writes a cell; `bytes` has [`Self::cell_bytes`].
-    ///
-    /// # Errors
-    /// Same as [`Self::read`].
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
@@ -158,7 +145,7 @@ impl LogicalState {
     }
 }
 
-/// Returns a part's intervals of a cell, along the axes before the cell axis.
+/// Returns the intervals of a cell that a part holds, along the axes before the cell axis.
 fn intervals(part: &StateInfo, axis: usize) -> Option<[Vec<Interval>; RANK]> {
     let mut out: [Vec<Interval>; RANK] = std::array::from_fn(|_| vec![Interval::from_bounds(0, 1)]);
     for (i, out) in out.iter_mut().enumerate().take(axis) {

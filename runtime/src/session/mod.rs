@@ -1,5 +1,3 @@
-//! A session: a language model that turns batches of tokens into logits.
-
 mod batch;
 mod blocks;
 mod cells;
@@ -38,26 +36,23 @@ use inputs::{BatchInputs, NextTokens, missing};
 use logical::LogicalState;
 use sequences::{is_one_part, parts};
 
-/// A part of the last batch, from which drafts can continue.
+/// A part of the last batch. Drafts can continue from it.
 #[derive(Clone, Debug)]
 struct Draftable {
     run: BatchRun,
-    /// `None` if it is the whole batch.
     part: Option<DraftPart>,
 }
 
 #[derive(Clone, Debug)]
 struct DraftPart {
-    /// Tokens, as indices into the batch.
     tokens: Vec<usize>,
-    /// Per output row of the part, the batch's output row.
+    /// Output row of the batch for each output row of the part.
     rows: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
 struct Last {
     parts: Vec<Draftable>,
-    /// Number of tokens.
     tokens: usize,
 }
 
@@ -70,16 +65,12 @@ impl Last {
     }
 }
 
-/// The source of a step's logits.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    /// The program's output of this number.
     Output(usize),
-    /// Joined from the outputs of a batch's parts.
     Joined,
 }
 
-/// Lists reused between batches.
 #[derive(Clone, Debug, Default)]
 struct Work {
     keys: Vec<TokenPos>,
@@ -92,7 +83,7 @@ struct Work {
 /// The model's output is named `logits`. Its masks hold distances if an attention op uses ALiBi.
 ///
 /// A model with recurrent states runs a batch in parts with the same number of tokens per sequence. A sequence keeps
-/// its cell until it is removed.
+/// its cell until its removal.
 ///
 /// A model whose tokens also attend to later tokens ([`InputKind::MaskBatch`]) has no caches: a batch holds whole
 /// sequences and does not depend on other batches.
@@ -100,24 +91,21 @@ struct Work {
 /// After a batch of the same form, [`Self::step`] does not allocate if the executor does not.
 ///
 /// If a model drafts ([`InputKind::NextTokens`]), [`Self::decode`] does not run its draft blocks. [`Self::draft`] runs
-/// them when their input tokens are known.
+/// the draft blocks when their input tokens are known.
 #[derive(Clone, Debug)]
 pub struct Session<E: Executor + ?Sized> {
     executor: Box<E>,
     config: SessionConfig,
     cells: Cells,
     last: Last,
-    /// The batch being decoded.
     pending: Last,
     outputs: Outputs,
-    /// Number of the output with the logits.
     logits: usize,
-    /// Output number of each drafting block.
+    /// Output index of each draft block.
     drafts: Vec<usize>,
-    /// Logits of a batch decoded in parts.
     joined: Option<Tensor>,
     work: Work,
-    /// States of the model, or the error if they are unknown.
+    /// The model's states, or the reason why they are unknown.
     states: Result<Vec<LogicalState>, ExecError>,
     checkpoints: Vec<Checkpoint>,
 }
@@ -129,7 +117,7 @@ impl<'g> Session<Interpreter<'g>> {
     /// Returns a session on the reference executor, with empty caches and states.
     ///
     /// # Errors
-    /// Same as [`Self::with_executor`] and [`Interpreter::new`].
+    /// Returns the errors of [`Self::with_executor`] and [`Interpreter::new`].
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -144,7 +132,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Returns a session with empty caches and states.
     ///
     /// # Errors
-    /// [`ExecError::MissingOutput`] if the model does not have the output `logits`.
+    /// Returns [`ExecError::MissingOutput`] if the model does not have the output `logits`.
     pub fn with_executor(executor: Box<E>, config: SessionConfig) -> Result<Session<E>, ExecError> {
         let interface = executor.interface();
         let logits = interface.output(LOGITS).ok_or_else(|| no_output(LOGITS))?;
@@ -165,12 +153,12 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// Returns the executor, for its statistics.
+    /// Returns the executor.
     pub const fn executor(&self) -> &E {
         &self.executor
     }
 
-    /// Returns kernel times since the last call; empty without a profile.
+    /// Returns kernel times since the last call; empty without profiling.
     pub fn take_profile(&mut self) -> Vec<KernelTime> {
         self.executor.take_profile()
     }
@@ -180,7 +168,7 @@ impl<E: Executor + ?Sized> Session<E> {
         &self.config
     }
 
-    /// Returns the number of blocks that draft a further token.
+    /// Returns the number of draft blocks, one per drafted token.
     pub const fn n_drafts(&self) -> usize {
         self.drafts.len()
     }
@@ -188,23 +176,19 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Decodes a batch and returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// # Errors
-    /// Fails if the batch is malformed, the cache is full, or the program cannot run; the session is then unchanged.
+    /// Returns an error if the batch is malformed, the cache is full, or the program cannot run. The session is then
+    /// unchanged.
     pub fn decode(&mut self, batch: &Batch) -> Result<Tensor, ExecError> {
         self.step(batch).cloned()
     }
 
-    /// Decodes without copying the logits: they stay until the next step.
-    ///
-    /// # Errors
-    /// Same as [`Self::decode`].
+    /// Decodes as [`Self::decode`] without copying the logits, which stay until the next step.
     pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
     }
 
-    /// Decodes, and passes every tensor to `observer` as it is produced, if the executor keeps tensors.
-    ///
-    /// # Errors
-    /// Same as [`Self::decode`].
+    /// Decodes as [`Self::decode`], and passes every tensor to `observer` as it is produced, if the executor keeps
+    /// tensors.
     pub fn decode_observed(
         &mut self,
         batch: &Batch,
@@ -215,10 +199,7 @@ impl<E: Executor + ?Sized> Session<E> {
         logits.cloned()
     }
 
-    /// Decodes; `others` supplies the inputs that a session does not compute.
-    ///
-    /// # Errors
-    /// Same as [`Self::decode`] and `others`.
+    /// Decodes as [`Self::decode`]. `others` supplies the inputs that a session does not compute.
     pub fn decode_with(
         &mut self,
         batch: &Batch,
@@ -228,24 +209,21 @@ impl<E: Executor + ?Sized> Session<E> {
             .cloned()
     }
 
-    /// Drafts further tokens for the last batch; returns the logits of its output rows, `[n_vocab, n_outputs]`.
+    /// Drafts further tokens for the last batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`.
     ///
     /// In the first draft, `next` holds the token after each token of the batch. The logits predict the tokens after
     /// `next`. If the model drafts more than one token, draft again with `next` one position further. A draft also
     /// stores the batch's tokens in the draft blocks' caches: for good drafts, draft after every batch.
     ///
     /// # Errors
-    /// [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`] if `next`
-    /// does not have one token per token of the batch. Also fails if the program cannot run. On error, the session is
-    /// unchanged.
+    /// Returns [`ExecError::NothingToDraft`] before the first batch and after the last draft, [`ExecError::BadBatch`]
+    /// if `next` does not have one token per token of the batch, or an error of the program. The session is unchanged
+    /// on error.
     pub fn draft(&mut self, next: &[u32]) -> Result<Tensor, ExecError> {
         self.draft_step(next).cloned()
     }
 
-    /// Drafts without copying the logits: they stay until the next step.
-    ///
-    /// # Errors
-    /// Same as [`Self::draft`].
+    /// Drafts as [`Self::draft`] without copying the logits, which stay until the next step.
     pub fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
         let n = self.last.tokens;
         if self.last.parts.is_empty() {
@@ -259,7 +237,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.transact(|s| s.draft_parts(next))
     }
 
-    /// Removes a sequence; it may restart at position 0.
+    /// Removes a sequence. The sequence may restart at position 0.
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
         self.checkpoints.retain(|c| c.seq != seq);
@@ -268,7 +246,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Removes all sequences and clears all states.
     ///
     /// # Errors
-    /// Same as [`Executor::reset_states`]; the sequences are removed even then.
+    /// Returns the errors of [`Executor::reset_states`]. The sequences are removed even then.
     pub fn clear(&mut self) -> Result<(), ExecError> {
         self.cells.clear();
         self.last.parts.clear();
@@ -392,7 +370,7 @@ fn no_output(name: &str) -> ExecError {
     }
 }
 
-/// Returns the output name of the block that takes the tokens `ahead` positions later.
+/// Returns the output name of the block that reads the tokens `ahead` positions later.
 fn draft_name(ahead: u32) -> String {
     match ahead {
         1 => "draft_logits".to_owned(),

@@ -31,12 +31,10 @@ impl Parts {
         self.len
     }
 
-    /// Returns the part of a sequence.
     pub(super) const fn of(self, seq: u32) -> usize {
         seq as usize % self.count
     }
 
-    /// Returns the cache's cell for a part's cell.
     pub(super) const fn row(self, part: usize, at: usize) -> usize {
         match self.count {
             1 => at,
@@ -44,7 +42,7 @@ impl Parts {
         }
     }
 
-    /// Returns part and position for a cell of the cache.
+    /// Returns the part of a cache row, and the cell within the part.
     pub(super) const fn place_of(self, row: usize) -> (usize, usize) {
         match self.count {
             1 => (0, row),

@@ -1,5 +1,3 @@
-//! Removes tokens from the end or the middle of a sequence.
-
 use tpc_ir::{Bindings, Op, Window};
 
 use super::Session;
@@ -13,7 +11,6 @@ use crate::reference::{OpContext, Options, eval};
 use crate::states::{CellKind, Rotation};
 use crate::tensor::{Data, Shape, Tensor};
 
-/// Cells whose keys are rotated together.
 const TURNED: usize = 64;
 
 impl<E: Executor + ?Sized> Session<E> {
@@ -22,16 +19,16 @@ impl<E: Executor + ?Sized> Session<E> {
         self.cells.full.next(seq)
     }
 
-    /// True if sequences have recurrent states: a rewind needs a [`Self::checkpoint`].
+    /// True if sequences have recurrent states, so that a rewind needs a [`Self::checkpoint`].
     pub const fn is_recurrent(&self) -> bool {
         self.cells.states.is_some()
     }
 
-    /// Keeps a sequence's recurrent states, if any, so that it can go back to its last token. A sequence has at most
-    /// one checkpoint.
+    /// Keeps a sequence's recurrent states, if any, so that the sequence can go back to its last token. A sequence has
+    /// at most one checkpoint.
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] if the executor does not provide its states.
+    /// Returns [`ExecError::NoStates`] if the executor does not provide its states.
     pub fn checkpoint(&mut self, seq: u32) -> Result<(), ExecError> {
         let Some(cell) = self.cells.states.as_ref().and_then(|s| s.cell(seq)) else {
             return Ok(());
@@ -54,7 +51,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.refuses_truncation(seq, pos).is_none()
     }
 
-    /// Returns why a sequence cannot go back.
+    /// Returns the reason why a sequence cannot go back, if any.
     fn refuses_truncation(&self, seq: u32, pos: u64) -> Option<&'static str> {
         let windowed = self.cells.windowed.as_ref();
         let at = |c: &Checkpoint| c.seq == seq && c.pos == pos;
@@ -71,14 +68,14 @@ impl<E: Executor + ?Sized> Session<E> {
         }
     }
 
-    /// Removes a sequence's tokens from position `pos` on; the next token gets this position. A sequence can go back
+    /// Removes a sequence's tokens from position `pos` on. The next token gets this position. A sequence can go back
     ///
     /// - to its start, always;
     /// - with recurrent states, to its [checkpoint](Self::checkpoint);
     /// - with a window, if its caches hold all tokens that the token at `pos` sees.
     ///
     /// # Errors
-    /// [`ExecError::CannotRewind`] if the sequence cannot go back there; the session is then unchanged.
+    /// Returns [`ExecError::CannotRewind`] if the sequence cannot go back to `pos`. The session is then unchanged.
     pub fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError> {
         if pos >= self.next_position(seq) {
             return Ok(());
@@ -109,7 +106,7 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Checks that [`Self::shift`] is possible; the error is the reason.
+    /// Returns an error with the reason if [`Self::shift`] is not possible.
     fn refuses_shift(&self, seq: u32, from: u64, n: u64) -> Result<(), String> {
         if self.is_recurrent() {
             return Err("recurrent states cannot remove single tokens".into());
@@ -138,14 +135,14 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(())
     }
 
-    /// Removes `n` tokens of a sequence from position `from` on and moves later tokens up: a context shift. Rotates
-    /// keys with rotary embeddings back by `n` positions, as llama.cpp does.
+    /// Removes `n` tokens of a sequence from position `from` on and moves later tokens to lower positions (a context
+    /// shift). Rotates keys with rotary embeddings back by `n` positions, as llama.cpp does.
     ///
-    /// The result differs from a new evaluation of the shorter text: later values still depend on the removed tokens.
+    /// The result differs from an evaluation of the shorter text: later values still depend on the removed tokens.
     ///
     /// # Errors
-    /// [`ExecError::CannotRewind`] if the model does not support it, [`ExecError::NoStates`] if the executor does not
-    /// provide its states. The session is then unchanged.
+    /// Returns [`ExecError::CannotRewind`] if the model does not support the shift, [`ExecError::NoStates`] if the
+    /// executor does not provide its states. The session is then unchanged.
     pub fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
         let cannot = |why| ExecError::CannotRewind {
             seq,
@@ -234,7 +231,8 @@ fn turn<E: Executor + ?Sized>(
     Ok(())
 }
 
-/// Rotates keys `[d, heads, cells]` back by `n` positions. Their magnitude stays: the embedding has already changed it.
+/// Rotates keys `[d, heads, cells]` back by `n` positions. Does not scale the keys, which already include YaRN's
+/// magnitude.
 fn turned<E: Executor + ?Sized>(
     executor: &E,
     rotation: &Rotation,
@@ -244,7 +242,6 @@ fn turned<E: Executor + ?Sized>(
     let mut rope = rotation.rope.clone();
     rope.attn_factor = match rope.ext_factor == 0.0 {
         true => 1.0,
-        // YaRN's magnitude.
         false => (1.0 / (1.0 + 0.1 * (1.0 / f64::from(rope.freq_scale)).ln())) as f32,
     };
     let dims = keys.dims();
@@ -256,7 +253,7 @@ fn turned<E: Executor + ?Sized>(
             executor
                 .weight(weight)?
                 .ok_or_else(|| ExecError::NoStates {
-                    state: "the factors of frequencies".into(),
+                    state: "the frequency factors".into(),
                 })?,
         ),
     };
@@ -271,6 +268,6 @@ fn turned<E: Executor + ?Sized>(
     };
     let mut out = eval(&Op::Rope(rope), &operands, &[shape], &context)?;
     out.pop().ok_or_else(|| ExecError::Malformed {
-        what: "a rotation without a result".into(),
+        what: "the rotation gave no result".into(),
     })
 }

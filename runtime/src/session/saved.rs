@@ -1,6 +1,6 @@
-//! Sessions in files.
+//! Sessions saved in files.
 //!
-//! All numbers are little-endian; a name is its length as u32 and its bytes. The order is
+//! All numbers are little-endian. A name is its length as u32 and its bytes. The parts in order:
 //!
 //! | part | content |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | cells | per state the bytes of the cells up to the last one in use |
 //! | end | the [`Checksum`] of all bytes before it (u64) |
 //!
-//! States belong to the model, not to its places: a session saved on two devices also runs on one. A load checks the
-//! whole file before it changes the session.
+//! States belong to the model, not to its places: a session saved on two devices also runs on one. [`Session::load`]
+//! checks the whole file before it changes the session.
 
 use std::io::{self, Write};
 
@@ -27,9 +27,7 @@ use crate::executor::Executor;
 use crate::states::CellKind;
 
 const MAGIC: &[u8; 8] = b"tpcstate";
-/// Version of the format.
 const VERSION: u32 = 1;
-/// The owner of a free cell.
 const NOBODY: u64 = 1 << 32;
 
 /// A sequence and its tokens.
@@ -107,7 +105,7 @@ impl<'b> Reader<'b> {
         std::str::from_utf8(self.bytes(n)?).map_err(|_| damaged("a name is not UTF-8"))
     }
 
-    /// Reads a number of items of `size` bytes, and checks that enough bytes remain.
+    /// Reads a number of items of `size` bytes. Checks that enough bytes remain.
     fn count(&mut self, size: usize) -> Result<usize, ExecError> {
         let n = self.u64()?;
         let n = usize::try_from(n).ok().filter(|n| {
@@ -221,7 +219,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Writes the session and its sequences' texts. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
+    /// Returns [`ExecError::NoStates`] if the executor does not provide its states, and I/O errors of the file.
     pub fn save(
         &self,
         model: u64,
@@ -276,9 +274,9 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Replaces the session with a saved one, and returns its sequences' texts. `model` is a checksum of the model.
     ///
     /// # Errors
-    /// [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not a
-    /// session, or belong to another version or model: the session is then unchanged. [`ExecError::NoStates`] if the
-    /// executor does not provide its states.
+    /// Returns [`ExecError::StateFile`], [`ExecError::StateVersion`] or [`ExecError::StateModel`] if the bytes are not
+    /// a session, or belong to another version or model. The session is then unchanged. Returns [`ExecError::NoStates`]
+    /// if the executor does not provide its states.
     pub fn load(&mut self, model: u64, bytes: &[u8]) -> Result<Vec<SequenceText>, ExecError> {
         for state in known_states(&self.states)? {
             state.check(&*self.executor)?;
@@ -305,7 +303,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.restore(saved, from.rest)
     }
 
-    /// Reads all parts before the cells' bytes, and checks the number of these bytes.
+    /// Reads all parts before the bytes of the cells, and checks the number of these bytes.
     fn parse(&self, model: u64, from: &mut Reader<'_>) -> Result<Saved, ExecError> {
         let other = |what: &str| ExecError::StateModel { what: what.into() };
         if from.u64()? != model {

@@ -1,19 +1,14 @@
-//! Parts of a batch with the same number of tokens per sequence, for recurrent layers, and the cells of the sequences'
-//! states.
-
 use crate::error::ExecError;
 
 /// Tokens that recurrent layers read together, grouped by sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// Indices into the batch.
     pub(super) tokens: Vec<usize>,
-    /// The sequences, in the order of the tokens.
     pub(super) seqs: Vec<u32>,
 }
 
-/// Cuts a batch, given by each token's sequence, into at least one part. Each part has tokens of every sequence that
-/// has some left.
+/// Cuts a batch, given by each token's sequence, into at least one part. Each part has tokens of every sequence with
+/// remaining tokens.
 pub(super) fn parts(seq_ids: &[u32]) -> Vec<Part> {
     let mut left: Vec<(u32, Vec<usize>)> = Vec::new();
     for (token, &seq) in seq_ids.iter().enumerate() {
@@ -51,16 +46,14 @@ pub(super) fn is_one_part(seq_ids: &[u32]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StateCells {
     owners: Vec<Option<u32>>,
-    /// Cells of the sequences placed last.
     placed: Vec<StateCell>,
-    /// Cells assigned since the transaction began.
     given: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StateCell {
     pub(super) cell: usize,
-    /// True if the sequence starts in this batch: the cell's old content belongs to another sequence.
+    /// True if the sequence starts in this batch, so the cell's old content belongs to another sequence.
     pub(super) starts: bool,
 }
 
@@ -77,7 +70,7 @@ impl StateCells {
         &self.owners
     }
 
-    /// Sets the sequences of the cells; missing ones are free.
+    /// Sets the owners of the cells. Cells without an entry are free.
     pub(super) fn set_owners(&mut self, owners: &[Option<u32>]) {
         self.owners.fill(None);
         self.owners
@@ -102,17 +95,15 @@ impl StateCells {
         self.keep_given(0);
     }
 
-    /// Takes back the cells given after the first `n`.
+    /// Frees the cells assigned after the first `n`.
     fn keep_given(&mut self, n: usize) {
         for cell in self.given.drain(n..) {
             self.owners[cell] = None;
         }
     }
 
-    /// Finds the cells of these sequences: see [`Self::placed`]. A new sequence gets the lowest free cell.
-    ///
-    /// # Errors
-    /// [`ExecError::StatesFull`] if there are too few cells. The cells are then unchanged.
+    /// Finds the cells of these sequences for [`Self::placed`]. A new sequence gets the lowest free cell. The cells are
+    /// unchanged on error.
     pub(super) fn place(&mut self, seqs: &[u32]) -> Result<(), ExecError> {
         let before = self.given.len();
         self.placed.clear();

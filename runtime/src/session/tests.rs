@@ -1,5 +1,3 @@
-//! A one-layer model, decoded in ways that must give the same result.
-
 use super::*;
 use crate::weights::MemoryWeights;
 use tpc_ir::Output;
@@ -12,7 +10,7 @@ use tpc_ir::op::{
 use tpc_ir::{DType, Dim, Graph, Place, Value, Verified, stage};
 
 const VOCAB: u64 = 6;
-/// Two heads of two.
+/// Embedding width: two heads of two elements.
 const WIDTH: u64 = 4;
 
 struct Builder(Graph);
@@ -36,14 +34,13 @@ impl Builder {
             .expect("operands fit")
     }
 
-    /// Reshapes `[4, n]` to `[2, n, 2]`.
     fn heads(&mut self, x: Value, n: Dim) -> Value {
         let dims = [2.into(), 2.into(), n, Dim::ONE];
         let x = self.op(Reshape { dims }, &[x]);
         self.op(Permute { axes: [0, 2, 1, 3] }, &[x])
     }
 
-    /// Stores `x` in a cache and returns the cells that the batch attends to, as heads.
+    /// Stores `x` in a cache. Returns the cells that the batch attends to, as heads.
     fn cached(&mut self, name: &str, x: Value, rows: Value, dtype: DType, swa: bool) -> Value {
         let (ctx, kv) = if swa {
             (Symbol::NCtxSwa, Symbol::NKvSwa)

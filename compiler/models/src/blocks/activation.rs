@@ -1,5 +1,3 @@
-//! The gated activation of a feed-forward network.
-
 use tpc_ir::op::{Clamp, Glu, GluKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 
@@ -15,7 +13,6 @@ pub(super) enum GateUp {
     Fused(Value),
 }
 
-/// Applies the activation, with the layer's bound if present.
 pub(super) fn activate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -58,7 +55,7 @@ pub(super) fn activate(
     }
 }
 
-/// Applies SiTU, a bounded SiLU of bounded numbers.
+/// Applies SiTU, a SiLU with soft bounds on gate and up.
 fn situ(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +73,6 @@ fn situ(
     b.mul(gate, up, name)
 }
 
-/// Appends `bound · tanh(x / bound)`.
 fn soft_bound(b: &mut Builder<'_>, x: Value, bound: f32) -> Result<Value, ArchError> {
     let x = b.scale(x, 1.0 / bound, "ffn_situ")?;
     let x = b.unary(&[UnaryKind::Tanh], x, "ffn_situ")?;

@@ -1,5 +1,3 @@
-//! Multi-head attention.
-
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 
@@ -20,14 +18,14 @@ use crate::hparams::{HeadElements, RopeUse};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Projections of a layer's input: `[heads · head size, n_tokens]` each.
+/// Projections of a layer's input, `[heads · head size, n_tokens]` each.
 struct Qkv {
     q: Value,
     /// `None` in layers that share another layer's caches.
     kv: Option<[Value; 2]>,
 }
 
-/// Returns attention's output: `[n_embd, n_tokens]`.
+/// Returns attention's output, `[n_embd, n_tokens]`.
 pub(crate) fn attention(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -102,7 +100,7 @@ fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Multiplies queries by the layer's optional factor that grows with their position.
+/// Multiplies queries by the layer's factor that grows with the position, if any.
 pub(super) fn apply_temperature(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -122,12 +120,12 @@ pub(super) fn apply_temperature(
 #[derive(Clone, Copy)]
 pub(super) struct AttendOptions {
     pub(super) sizes: HeadElements,
-    /// The mask of selected cells; `None` for all visible cells.
+    /// Mask of selected cells; `None` for all visible cells.
     pub(super) selected: Option<Value>,
     pub(super) scale: f32,
 }
 
-/// Stores the `new` keys and values, `[d, heads, n_tokens]` each, and returns the attention to the caches, `[dv, heads,
+/// Stores the `new` keys and values, `[d, heads, n_tokens]` each, and returns attention to the caches, `[dv, heads,
 /// n_tokens]`. If `new` is `None`, attends to another layer's caches.
 pub(super) fn attend_to_new(
     b: &mut Builder<'_>,
@@ -204,7 +202,7 @@ pub(super) fn attend(
     b.push(flash, operands, "kqv")
 }
 
-/// Returns the queries, and the factor on the output that `attn_q` may also hold.
+/// Returns the queries, and the output gate if `attn_q` holds one.
 fn out_gate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -309,7 +307,7 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     Ok(Qkv { q, kv })
 }
 
-/// True if a layer projects values. Otherwise the keys are the values, and both must have the same size.
+/// True if a layer projects values. Otherwise keys serve as values, and both must have the same size.
 fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchError> {
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {

@@ -23,7 +23,6 @@ pub(crate) struct SourceTensor {
     dtype: DType,
 }
 
-/// An instruction's layer, or the model for values shared by all layers.
 #[derive(Clone, Copy)]
 enum Owner {
     Layer,
@@ -75,13 +74,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Puts the following instructions into a layer, or the model if `layer` is `None`. Tensor names follow.
+    /// Assigns the following instructions and tensor names to a layer, or to the model if `layer` is `None`.
     pub(crate) fn enter(&mut self, layer: Option<&LayerHParams>) {
         self.layer = layer.map(|l| l.index);
         self.names = layer.map(|l| l.block);
     }
 
-    /// Runs `build` with the model's tensor names.
+    /// Runs `build` with the model's tensor names instead of the layer's.
     pub(crate) fn with_model_tensors<T>(&mut self, build: impl FnOnce(&mut Self) -> T) -> T {
         let names = self.names.take();
         let result = build(self);
@@ -89,7 +88,6 @@ impl<'a> Builder<'a> {
         result
     }
 
-    /// Names a value as an output.
     pub(crate) fn output(&mut self, name: impl Into<String>, value: Value) {
         let output = Output::Named(name.into(), value);
         self.graph.outputs.push(output);
@@ -121,22 +119,21 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Notes a tensor that the block knows and does not use.
+    /// Marks a tensor as known but unused.
     pub(crate) fn ignore(&mut self, name: &str) {
         self.source.ignore(name);
     }
 
-    /// Returns a matrix's columns, if the source knows them.
     pub(crate) fn columns(&self, name: &str) -> Option<u64> {
         self.source.columns(name)
     }
 
-    /// True if blocks should request this tensor, which belongs to the given form.
+    /// True if blocks should request this tensor, which belongs to `form`.
     pub(crate) fn offers(&self, name: &str, form: Form) -> bool {
         self.source.offers(name, form)
     }
 
-    /// Requests a tensor without loading it. Returns `None` if the source lacks it.
+    /// Requests a tensor without loading it; `None` if the source lacks it.
     pub(crate) fn find(
         &mut self,
         name: &str,
@@ -170,7 +167,6 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    /// Returns a tensor's value, loaded at its first use.
     pub(crate) fn load(&mut self, tensor: &SourceTensor) -> Value {
         if let Some(&value) = self.weights.get(&tensor.name) {
             return value;
@@ -208,7 +204,7 @@ impl<'a> Builder<'a> {
         Ok(self.load(&found))
     }
 
-    /// Returns an input, the same value at every use.
+    /// Returns an input. Equal kinds share one value.
     pub(crate) fn input(&mut self, kind: InputKind) -> Value {
         if let Some(&(_, value)) = self.inputs.iter().find(|(k, _)| *k == kind) {
             return value;
@@ -258,7 +254,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// Returns the Walsh–Hadamard matrix of order `n`, the same value at every use.
+    /// Returns the Walsh–Hadamard matrix of order `n`. Equal orders share one value.
     pub(crate) fn hadamard(&mut self, n: u64) -> Value {
         if let Some(&value) = self.hadamards.get(&n) {
             return value;
@@ -274,7 +270,7 @@ impl<'a> Builder<'a> {
         &self.graph.value(value).ty.dims
     }
 
-    /// Notes a layer's cached keys and values, for later layers that share them.
+    /// Records a layer's cached keys and values for layers that share them.
     pub(crate) fn note_caches(&mut self, layer: u32, caches: [Value; 2]) {
         self.caches.insert(layer, caches);
     }
@@ -285,7 +281,7 @@ impl<'a> Builder<'a> {
         *caches.expect("invariant: layers share caches of earlier layers that have their own")
     }
 
-    /// Notes the mask of an indexer's cells, for later layers without an indexer.
+    /// Records the mask of an indexer's cells for layers without an indexer.
     pub(crate) fn note_selection(&mut self, mask: Value) {
         self.selection = Some(mask);
     }
@@ -294,7 +290,7 @@ impl<'a> Builder<'a> {
         self.selection
     }
 
-    /// Notes a residual stream, for later layers.
+    /// Records a residual stream for later layers.
     pub(crate) fn keep(&mut self, kept: KeptStream) {
         self.kept.push(kept);
     }
@@ -311,7 +307,6 @@ impl<'a> Builder<'a> {
         self.leaf_of(Owner::Layer, op, ty, name)
     }
 
-    /// Sets a state's value after the batch.
     pub(crate) fn update(&mut self, state: Value, value: Value) {
         self.states.push(Output::State { state, value });
     }
@@ -329,7 +324,7 @@ impl<'a> Builder<'a> {
         value
     }
 
-    /// Appends an instruction with one result, `name` plus the layer's number.
+    /// Appends an instruction with one result. Its name is `name` and the layer's number.
     pub(crate) fn push(
         &mut self,
         op: impl Into<Op>,
@@ -340,7 +335,6 @@ impl<'a> Builder<'a> {
         Ok(value)
     }
 
-    /// Appends an instruction with two results of the same name.
     pub(crate) fn push_pair(
         &mut self,
         op: impl Into<Op>,
@@ -421,13 +415,11 @@ impl<'a> Builder<'a> {
         self.push(Reshape { dims }, vec![x], name)
     }
 
-    /// Exchanges axes 1 and 2.
     pub(crate) fn swap_heads(&mut self, x: Value, name: &str) -> Result<Value, ArchError> {
         let axes = [0, 2, 1, 3];
         self.push(Permute { axes }, vec![x], name)
     }
 
-    /// Takes `len` indices of an axis.
     pub(crate) fn slice(
         &mut self,
         x: Value,
@@ -440,7 +432,7 @@ impl<'a> Builder<'a> {
         self.push(Slice { axis, start, len }, vec![x], name)
     }
 
-    /// Appends `w · x` with that tensor's matrix `w`, `[rows, columns]`.
+    /// Appends `w · x`. `w: [rows, columns]` is the tensor's matrix.
     pub(crate) fn project(
         &mut self,
         tensor: &str,
@@ -452,7 +444,7 @@ impl<'a> Builder<'a> {
         self.linear(tensor, x, sizes, absent, role, name)
     }
 
-    /// Appends `w · x + bias` with that tensor's matrix `w`, `[rows, columns]`.
+    /// Appends `w · x + bias`. `w: [rows, columns]` is the tensor's matrix.
     pub(crate) fn linear(
         &mut self,
         tensor: &str,

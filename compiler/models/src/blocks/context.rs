@@ -1,5 +1,3 @@
-//! Inputs of every block besides its operands.
-
 use crate::description::Arch;
 use crate::hparams::{HParams, LayerHParams};
 use crate::options::LowerOptions;

@@ -1,5 +1,3 @@
-//! The first layer's input, from tokens.
-
 use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind};
 
@@ -21,7 +19,6 @@ pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, Arch
     }
 }
 
-/// Returns the vocabulary's size, with its key.
 pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
     Size {
         n: cx.hparams.n_vocab,
@@ -29,7 +26,7 @@ pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
     }
 }
 
-/// Returns the first layer's input: `[n_embd, n_tokens]`.
+/// Returns the first layer's input, `[n_embd, n_tokens]`.
 pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
     let form = &cx.arch.embedding;
     let rows = |b: &mut Builder<'_>, table, index, name| {

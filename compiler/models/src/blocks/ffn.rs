@@ -1,5 +1,3 @@
-//! The feed-forward sublayer.
-
 use tpc_ir::Value;
 
 use super::builder::Builder;
@@ -10,7 +8,7 @@ use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
 
-/// Returns the sublayer's output: `[n_embd, n_tokens]`.
+/// Returns the sublayer's output, `[n_embd, n_tokens]`.
 pub(crate) fn ffn(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

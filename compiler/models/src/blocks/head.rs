@@ -1,5 +1,3 @@
-//! The projection to logits.
-
 use tpc_ir::Value;
 use tpc_ir::op::{GetRows, InputKind, Unary, UnaryKind};
 
@@ -29,7 +27,7 @@ pub(super) fn output_columns(
     b.push(GetRows { window: None }, vec![x, rows], name)
 }
 
-/// Returns the logits of normalised columns, by the model's projection.
+/// Returns the logits of normalised columns, with the model's projection.
 pub(super) fn project(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
     let form = &cx.arch.head;
     let sizes = [cx.hparams.embd(), vocabulary(cx)];
@@ -44,7 +42,7 @@ pub(super) fn project(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result
     scale_logits(b, cx, x)
 }
 
-/// Returns the logits of normalised columns by that tensor's matrix, if the file has it.
+/// Returns the logits of normalised columns, with this tensor's matrix, if the file has it.
 pub(super) fn projected_by(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -61,7 +59,6 @@ pub(super) fn projected_by(
     scale_logits(b, cx, x).map(Some)
 }
 
-/// Scales and bounds the logits if the model does so.
 fn scale_logits(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<Value, ArchError> {
     if let Some(scale) = cx.hparams.logits.scale {
         x = b.scale(x, scale, NAME)?;

@@ -1,8 +1,6 @@
-//! Residual streams kept for later layers.
-
 use tpc_ir::Value;
 
-/// A kept stream, `[n_embd, n_tokens]`, and its norm without weight.
+/// A residual stream kept for later layers, `[n_embd, n_tokens]`, and its norm without weight.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptStream {
     pub(super) raw: Value,

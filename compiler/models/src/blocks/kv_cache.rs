@@ -1,5 +1,5 @@
-//! The KV cache: per layer a state for keys and one for values, written row by row and read up to the last row in use.
-//! Layers with a window have shorter caches.
+//! The KV cache. Each layer has a state for keys and one for values, written row by row and read up to the last row in
+//! use. Layers with a window have shorter caches.
 
 use tpc_ir::op::{InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
@@ -9,7 +9,7 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::Reach;
 
-/// Cache element types: the types that can be written at run time.
+/// Cache element types that can be written at run time.
 pub const CACHE_TYPES: [DType; 9] = [
     DType::F32,
     DType::F16,
@@ -31,11 +31,11 @@ pub(super) enum CacheKind {
     Values,
     /// Keys of a sparse-attention indexer.
     IndexerKeys,
-    /// Rows of blocks, which are keys and values.
+    /// Rows of blocks, which serve as keys and values.
     Blocks,
 }
 
-/// Sizes and inputs of a layer's caches, which depend on its reach.
+/// Sizes and inputs of caches, which depend on a layer's reach.
 pub(super) struct CacheInputs {
     cells: Symbol,
     used: Symbol,
@@ -62,7 +62,7 @@ impl CacheInputs {
     }
 }
 
-/// Stores `new: [d, heads, n_tokens]`. Returns the cache's part in use, `[d, n_kv, heads]`.
+/// Stores `new: [d, heads, n_tokens]`. Returns the cells in use, `[d, n_kv, heads]`.
 pub(super) fn store(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -101,7 +101,7 @@ pub(super) fn head_size(d: &Dim) -> u64 {
 fn check(dtype: DType, kind: CacheKind, size: u64, layer: u32) -> Result<(), ArchError> {
     let known = CACHE_TYPES.contains(&dtype) || IK_CACHE_TYPES.contains(&dtype);
     let reason = if !known {
-        "it cannot be written at run time"
+        "this type cannot be written at run time"
     } else if !size.is_multiple_of(dtype.block_len()) {
         "its blocks would run across heads"
     } else {

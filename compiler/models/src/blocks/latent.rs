@@ -1,5 +1,5 @@
-//! Multi-head latent attention. The keys and values of all heads come from one short vector per token, the latent
-//! vector. All heads share a rotated part of the keys.
+//! Multi-head latent attention. One short vector per token, the latent vector, gives the keys and values of all heads.
+//! All heads share a rotated part of the keys.
 //!
 //! If the file has a matrix per head (`attn_k_b`, `attn_v_b`), queries are multiplied by `attn_k_b`. Every head then
 //! attends to the same cached row, whose first part is the value. If the file has one projection (`attn_kv_b`), keys
@@ -20,7 +20,7 @@ use crate::hparams::{HeadElements, LatentHParams};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Returns attention's output: `[n_embd, n_tokens]`.
+/// Returns attention's output, `[n_embd, n_tokens]`.
 pub(crate) fn latent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -66,17 +66,15 @@ pub(crate) fn latent(
 /// Query heads, `[.., heads, n_tokens]`.
 struct Queries {
     latent: Option<Value>,
-    /// The unrotated part, if any.
     plain: Option<Value>,
-    /// The rotated part, if any.
     rotated: Option<Value>,
 }
 
 /// Projections that all heads share.
 struct SharedKv {
-    /// The latent vectors, `[rank, n_tokens]`.
+    /// Latent vectors, `[rank, n_tokens]`.
     latent: Value,
-    /// The keys' rotated part, `[rotated, 1, n_tokens]`, if any.
+    /// Rotated part of the keys, `[rotated, 1, n_tokens]`, if any.
     rotated: Option<Value>,
 }
 
@@ -161,7 +159,7 @@ fn shared_kv(
     Ok(SharedKv { latent, rotated })
 }
 
-/// Returns attention to the latent vectors: `[dv, heads, n_tokens]`.
+/// Returns attention to the latent vectors, `[dv, heads, n_tokens]`.
 fn absorbed_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -196,7 +194,6 @@ fn absorbed_heads(
     let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
     let k = join_parts(b, latent, shared.rotated, "Kcur")?;
     let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
-    // The latent vector is the value.
     let v = match hp.rotated {
         0 => k,
         _ => b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?,
@@ -206,7 +203,6 @@ fn absorbed_heads(
     by_head(b, "attn_v_b", [hp.rank, hp.dv, heads], y, "kqv_mla")
 }
 
-/// Joins both parts of queries or keys.
 fn join_parts(
     b: &mut Builder<'_>,
     plain: Value,
@@ -228,7 +224,7 @@ fn no_plain_part(cx: &LayerContext<'_>, hp: &LatentHParams) -> ArchError {
     }
 }
 
-/// Returns attention to keys and values per head: `[dv, heads, n_tokens]`.
+/// Returns attention to keys and values per head, `[dv, heads, n_tokens]`.
 fn expanded_heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,3 @@
-//! A layer: sublayers between norms and residual sums.
-
 use tpc_ir::Value;
 
 use super::builder::Builder;
@@ -16,7 +14,6 @@ use crate::source::{Form, TensorRole};
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
     pub(crate) per_layer: Option<Value>,
-    /// The first layer's input.
     pub(crate) first: Option<Value>,
 }
 
@@ -72,7 +69,6 @@ fn skip(
     b.add(x, skip, "l_out_skip")
 }
 
-/// Returns the factor `layer_output_scale`, if present.
 fn output_scale(b: &mut Builder<'_>, presence: Presence) -> Result<Option<Value>, ArchError> {
     let scale = b.tensor_name("layer_output_scale", "weight");
     let one = Size::new(1, "one number");
@@ -167,7 +163,7 @@ fn side_by_side(
     hyper::write(b, &cx.model, hp, &joint, [x, y])
 }
 
-/// Appends a layer that adds each sublayer's output to its normalised input.
+/// Appends a layer that adds each sublayer's output to the sublayer's normalised input.
 fn from_norms(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -186,7 +182,7 @@ fn from_norms(
     b.add(y, kept, "l_out")
 }
 
-/// Appends a layer whose sublayers both read its input. Both outputs are added to it.
+/// Appends a layer whose sublayers both read the layer's input. Adds both outputs to this input.
 fn parallel(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -216,7 +212,6 @@ fn parallel(
     b.add(x, attn, "l_out")
 }
 
-/// Returns the token mixer's output.
 fn mix(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -239,7 +234,6 @@ fn mix(
     }
 }
 
-/// Returns attention's output: by heads, with a latent vector, or to rows of tokens and blocks.
 fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
     if let Some(hp) = &cx.model.hparams.attention.compressed {
         return compressed::compressed_attention(b, cx, hp, x);
@@ -250,7 +244,7 @@ fn attend(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     }
 }
 
-/// Normalises `x` by that tensor's weight, if the description has a norm here.
+/// Normalises `x` with this tensor's weight, if the description has the norm.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -300,7 +294,6 @@ fn has_norm(
     })
 }
 
-/// Scales a sublayer's output before the residual sum.
 fn scale_residual(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

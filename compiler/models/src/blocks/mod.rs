@@ -1,5 +1,5 @@
-//! Building blocks that descriptions choose from. Each reads its part of the description, requests its tensors and
-//! appends its instructions. No block names an architecture.
+//! Building blocks that descriptions choose from. A block reads its part of the description, requests its tensors and
+//! appends its instructions. Blocks do not name architectures.
 
 mod activation;
 mod attention;

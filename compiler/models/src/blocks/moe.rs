@@ -1,5 +1,3 @@
-//! A mixture of experts: the weighted sum of the routed experts' outputs.
-
 use tpc_ir::op::{AddId, Glu, MulMatId, Repeat, Sum, UnaryKind};
 use tpc_ir::{DType, Dim, TensorType, Value};
 
@@ -17,7 +15,7 @@ use crate::hparams::{ExpertHParams, ExpertWidths, FfnWidth};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Returns the experts' output: `[n_embd, n_tokens]`.
+/// Returns the experts' output, `[n_embd, n_tokens]`.
 pub(super) fn moe(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -60,7 +58,7 @@ fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchErr
     b.scale(y, scale, "ffn_merged_scaled")
 }
 
-/// Returns the selected experts' weighted sum for `x: [n_embd, n_tokens]`.
+/// Returns the weighted sum of the selected experts for `x: [n_embd, n_tokens]`.
 fn selected_experts(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -99,8 +97,7 @@ fn selected_experts(
     b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
 }
 
-/// Returns the output `[n_embd, n_tokens]` with group experts, which read the selected experts' output `y` and add to
-/// it.
+/// Adds the output of group experts, which read the selected experts' output `y`. The result is `[n_embd, n_tokens]`.
 fn with_groups(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -168,9 +165,9 @@ const OF_GROUPS: ExpertTensors = ExpertTensors {
 
 struct Experts<'a> {
     tensors: &'static ExpertTensors,
-    /// Elements of inputs and outputs.
+    /// Number of input and output elements.
     width: Size,
-    /// Elements between the matrices.
+    /// Width between an expert's matrices.
     inner: FfnWidth,
     count: Size,
     routing: &'a Routing,
@@ -237,7 +234,7 @@ impl Experts<'_> {
         activation::activate(b, cx, glu, cx.layer.limits.experts, both, "ffn_moe_act")
     }
 
-    /// Multiplies each selected expert's matrix with its row of `x`, and adds its bias.
+    /// Multiplies each selected expert's matrix by the expert's row of `x`, and adds the bias.
     fn apply(
         &self,
         b: &mut Builder<'_>,

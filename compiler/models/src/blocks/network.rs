@@ -1,4 +1,4 @@
-//! One feed-forward network: up, activation, down.
+//! A feed-forward network: up, activation, down.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Binary, BinaryKind, Glu};
@@ -12,7 +12,7 @@ use crate::hparams::FfnWidth;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// A network's tensors, without `weight` or `bias`. Its values have the same names.
+/// Tensor names of a network, without `weight` or `bias`. Values have the same names.
 pub(super) struct NetworkTensors {
     gate: &'static str,
     pub(super) up: &'static str,
@@ -43,7 +43,7 @@ struct OptionalTensors {
     act_scales: Presence,
 }
 
-/// Returns the dense network's output: `[n_embd, n_tokens]`.
+/// Returns the dense network's output, `[n_embd, n_tokens]`.
 pub(super) fn dense(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -63,12 +63,11 @@ pub(super) fn dense(
     }
 }
 
-/// True if gate and up are in one tensor, their usual form.
+/// True if the file has gate and up in one tensor, the usual form.
 fn is_fused(b: &Builder<'_>, names: &NetworkTensors) -> bool {
     !b.offers(&b.tensor_name(names.gate, "weight"), Form::Unusual)
 }
 
-/// Appends a network with gate and up in one matrix.
 fn fused_network(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -86,7 +85,7 @@ fn fused_network(
     down(b, cx, names, extras, width.n, y)
 }
 
-/// Returns the output of a shared expert of that width: `[n_embd, n_tokens]`.
+/// Returns the output of a shared expert of this width, `[n_embd, n_tokens]`.
 pub(super) fn shared_expert(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

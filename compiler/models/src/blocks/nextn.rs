@@ -1,8 +1,8 @@
 //! Draft blocks (multi-token prediction, "nextn").
 //!
-//! Draft block `k` predicts the token `k + 1` positions after each token of the batch. It reads the token `k` positions
-//! after it, which is known by then, and a hidden state: the model's for the first block, the previous block's for
-//! others:
+//! Draft block `k` predicts the token `k + 1` positions after each token of the batch. The block reads the token `k`
+//! positions after, which is known by then, and a hidden state: the model's for the first block, the previous block's
+//! for others.
 //!
 //! ```text
 //! x = eh_proj · [enorm(embedding of the token); hnorm(hidden state)]
@@ -26,9 +26,9 @@ use crate::size::Size;
 use crate::source::TensorRole;
 
 pub(crate) struct Draft {
-    /// The next draft block's input: `[n_embd, n_tokens]`.
+    /// Input of the next draft block, `[n_embd, n_tokens]`.
     pub(crate) hidden: Value,
-    /// The output tokens' logits: `[n_vocab, n_outputs]`.
+    /// Logits of the output tokens, `[n_vocab, n_outputs]`.
     pub(crate) logits: Value,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn first_hidden(
     }
 }
 
-/// Returns the input of draft block `draft`, from 1, given a hidden state: `[n_embd, n_tokens]`.
+/// Returns the input of draft block `draft`, counted from 1, given a hidden state, `[n_embd, n_tokens]`.
 pub(crate) fn input(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -76,7 +76,7 @@ pub(crate) fn input(
     )
 }
 
-/// Returns a draft block's output, from its layer's output `x: [n_embd, n_tokens]`.
+/// Returns a draft block's output for its layer's output `x: [n_embd, n_tokens]`.
 pub(crate) fn output(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -100,7 +100,7 @@ pub(crate) fn output(
     Ok(Draft { hidden, logits })
 }
 
-/// Normalises `x` by the block's norm, or else the model's last norm.
+/// Normalises `x` with the block's norm, or else the model's last norm.
 fn normalise(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,5 @@
 //! Embeddings of n-grams. A hash of a token and the tokens before it selects rows of a table. One layer's residual
-//! streams gate them; they pass a convolution along time, and are added to the streams.
+//! streams gate the rows. A convolution along time follows, and the result is added to the streams.
 
 use tpc_ir::op::{Arange, Clamp, GetRows, InputKind, NgramRows, Sum, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -31,7 +31,7 @@ pub(super) fn add(
     b.add(x, y, "l_inp_ple")
 }
 
-/// Returns the rows of the n-grams that each token ends, `[width, n_tokens]`.
+/// Returns the rows of the n-grams that end with each token, `[width, n_tokens]`.
 fn embeddings(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -75,7 +75,7 @@ fn embeddings(
     b.reshape(found, [hp.width.n.into(), b.n_tokens()], "ple_embd")
 }
 
-/// Returns the embeddings' values, once per stream and times its gate: `[n_embd, streams, n_tokens]`.
+/// Returns the embeddings' values, once per stream and multiplied by the stream's gate, `[n_embd, streams, n_tokens]`.
 fn gated_values(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -93,7 +93,7 @@ fn gated_values(
     let product = b.mul(key, query, "ple_score")?;
     let score = b.push(Sum { axis: 0 }, vec![product], "ple_score")?;
     let score = b.scale(score, 1.0 / (embd.n as f32).sqrt(), "ple_score")?;
-    // The signed root of the score.
+    // Computes the signed root of the score.
     let sign = b.unary(&[UnaryKind::Sgn], score, "ple_sign")?;
     let size = b.unary(&[UnaryKind::Abs], score, "ple_size")?;
     let bounds = Clamp {
@@ -110,7 +110,7 @@ fn gated_values(
     b.mul(value, gate, "ple_gated")
 }
 
-/// Returns the dilated convolution along time of each stream's norm: `[n_embd, streams, n_tokens]`.
+/// Returns the dilated convolution along time of each stream's norm, `[n_embd, streams, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

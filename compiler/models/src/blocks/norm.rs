@@ -1,5 +1,3 @@
-//! Normalisation.
-
 use tpc_ir::Value;
 use tpc_ir::op::Norm;
 
@@ -10,7 +8,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
-/// Normalises the residual stream `[n_embd, n]`, with the weight of that tensor and its bias if described.
+/// Normalises the residual stream `[n_embd, n]` with this tensor's weight, and its bias if described.
 pub(crate) fn stream(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -71,7 +69,7 @@ pub(super) fn affine(
     b.add_bias(tensor, y, size, bias, name)
 }
 
-/// Normalises the rows of `x`, and multiplies them by the weight of `tensor`, which has these sizes.
+/// Normalises the rows of `x` and multiplies them by the weight of `tensor`, which has these sizes.
 pub(super) fn with_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -86,7 +84,6 @@ pub(super) fn with_weight(
     b.mul(y, weight, name)
 }
 
-/// Normalises the rows of `x`.
 pub(crate) fn without_weight(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -112,7 +109,7 @@ pub(crate) fn exists(
     Ok(found.is_some())
 }
 
-/// Returns a norm's weight name. Some files leave out `weight`.
+/// Returns the name of a norm's weight. Some files leave out `weight`.
 fn weight_name(b: &Builder<'_>, norms: &BlockNorms, tensor: &str) -> String {
     let bare = b.bare_name(tensor);
     let form = if norms.bare.contains(&tensor) {

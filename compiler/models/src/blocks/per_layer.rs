@@ -1,4 +1,4 @@
-//! Embeddings per layer: looked up by token and mixed with a projection of the token embedding. A gate at the end of
+//! Embeddings per layer, looked up by token and mixed with a projection of the token embedding. A gate at the end of
 //! each layer adds them to the residual stream.
 
 use tpc_ir::op::{GetRows, InputKind, UnaryKind};
@@ -49,7 +49,7 @@ pub(crate) fn inputs(
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)
 }
 
-/// Returns a layer's output plus its gated embedding, a slice of `all`.
+/// Adds a layer's gated embedding, a slice of `all`, to the layer's output.
 pub(crate) fn add(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -13,9 +13,9 @@ use crate::size::Size;
 pub(super) const QUERIES: &str = "attn_q_norm";
 
 pub(super) struct Heads<'a> {
-    /// Their norm's tensor.
+    /// Norm tensor of these heads.
     pub(super) norm: &'a str,
-    /// The other norm's tensor.
+    /// Norm tensor of the other heads.
     pub(super) other_norm: &'a str,
     pub(super) width: Size,
     pub(super) other_width: Size,
@@ -23,7 +23,7 @@ pub(super) struct Heads<'a> {
     pub(super) name: &'a str,
 }
 
-/// Returns the heads `[head size, heads, n_tokens]`, normalised and rotated.
+/// Returns the normalised, rotated heads, `[head size, heads, n_tokens]`.
 pub(super) fn heads(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -120,7 +120,7 @@ fn per_head(
     }
 }
 
-/// Returns the error for a file with one of two norms.
+/// Returns the error for a file with only one of two norms.
 fn missing_partner(b: &Builder<'_>, present: &str, missing: &str) -> ArchError {
     ArchError::MissingPartner {
         present: b.tensor_name(present, "weight"),

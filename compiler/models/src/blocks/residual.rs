@@ -29,7 +29,6 @@ pub(crate) fn mix_streams(
     let score = b.tensor_name(tensor, "weight");
     let sizes = [cx.hparams.embd()];
     if parts.is_empty() {
-        // The first layer has the tensor, but no kept streams.
         b.find(&score, &sizes, TensorRole::Router, Presence::Required)?;
         return Ok(x);
     }

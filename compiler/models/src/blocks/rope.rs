@@ -1,5 +1,3 @@
-//! Rotary position embedding.
-
 use tpc_ir::Value;
 use tpc_ir::op::{Concat, InputKind, Rope};
 
@@ -48,7 +46,7 @@ pub(super) fn rotate(
     b.push(rope.clone(), operands, name)
 }
 
-/// Rotates the last elements of the heads `x: [d, heads, n_tokens]`. `by` has the other operands.
+/// Rotates the last elements of the heads `x: [d, heads, n_tokens]`. `by` holds the other operands.
 pub(super) fn rotate_last(
     b: &mut Builder<'_>,
     rope: &Rope,
@@ -68,8 +66,8 @@ pub(super) fn rotate_last(
     b.push(Concat { axis: 0 }, vec![first, last], name)
 }
 
-/// Returns the frequencies' optional divisors: one set for all contexts, or one up to the original length and another
-/// for longer contexts.
+/// Returns the optional divisors of the frequencies: one set for all contexts, or one set up to the original length and
+/// another for longer contexts.
 fn factors(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -1,16 +1,16 @@
 //! The rotation of heads in a quantised cache.
 //!
-//! A block of a quantised type has one scale, which its largest element decides. A Walsh–Hadamard rotation along the
+//! A block of a quantised type has one scale, determined by its largest element. A Walsh–Hadamard rotation along the
 //! head spreads large elements over the block, which reduces the loss. Keys and queries are rotated by the same matrix,
-//! so their products stay the same. Values are rotated, and attention's output is rotated back by the same matrix, its
-//! own inverse. Blocks and conditions are llama.cpp's, so that its figures for a cache type apply.
+//! so their products stay the same. Values are rotated; the same matrix, which is its own inverse, rotates attention's
+//! output back. Blocks and conditions are llama.cpp's, so that its figures for a cache type apply.
 
 use tpc_ir::{DType, Dim, Value};
 
 use super::builder::Builder;
 use crate::error::ArchError;
 
-/// The minimum block length. If a head is not a multiple of this length, it is not rotated.
+/// Minimum block length. Heads that are not a multiple of this length are not rotated.
 const MIN_BLOCK: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Rotation {
         Rotation::new(cache, head, largest)
     }
 
-    /// Returns the rotation of values of `head` elements in a cache of this type, and of attention's output.
+    /// Returns the rotation of values of `head` elements, and of attention's output, in a cache of this type.
     pub(super) fn for_values(cache: DType, head: u64) -> Option<Rotation> {
         Rotation::new(cache, head, MIN_BLOCK)
     }
@@ -36,7 +36,7 @@ impl Rotation {
         rotated.then_some(Rotation { block })
     }
 
-    /// Rotates `x: [head, heads, n_tokens]`. The rotation is its own inverse. The values are named `name`.
+    /// Rotates `x: [head, heads, n_tokens]`. The rotation is its own inverse.
     ///
     /// A head's blocks become an axis in front of the axis of heads, so that a split of the heads stays on one axis.
     pub(super) fn apply(

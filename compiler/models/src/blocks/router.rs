@@ -1,5 +1,3 @@
-//! The expert router: selects and weights each token's experts.
-
 use tpc_ir::op::{
     Arange, Binary, BinaryKind, Clamp, GetRows, InputKind, Repeat, SoftMax, Sum, TopK, UnaryKind,
 };
@@ -13,20 +11,20 @@ use crate::hparams::{ExpertHParams, GroupExperts, Groups};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// The lower bound of a sum of weights: 2⁻¹⁴, the smallest normal f16.
+/// Lower bound of a sum of weights: 2⁻¹⁴, the smallest normal f16.
 const LEAST_SUM: f32 = 6.103_515_6e-5;
 
-/// The penalty on a group's experts, per unit of score below the last selected group. For any two different f32 scores
-/// it excludes the experts of the lower group, and the largest difference still gives finite numbers.
+/// Penalty on a group's experts, per unit of score below the last selected group. For any two different f32 scores, the
+/// penalty excludes the experts of the lower group. The largest difference still gives finite numbers.
 const EXCLUSION: f32 = 1e30;
 
-/// A group's score is the sum of this number of best expert scores.
+/// Number of best expert scores whose sum is a group's score.
 const GROUP_BEST: u64 = 2;
 
 pub(super) struct Routing {
-    /// `[n_used, n_tokens]`
+    /// Expert ids, `[n_used, n_tokens]`.
     pub(super) ids: Value,
-    /// `[1, n_used, n_tokens]`
+    /// Expert weights, `[1, n_used, n_tokens]`.
     pub(super) weights: Value,
     /// Selection scores of all experts, `[n_expert, n_tokens]`.
     scores: Value,
@@ -74,7 +72,7 @@ pub(super) fn route(
     let bias = b.bare_name(form.selection_tensor);
     let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
         Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
-        // Logits have the order of their sigmoids, and large logits still differ when their sigmoids round to 1.
+        // Logits have the order of their sigmoids. Large logits still differ when their sigmoids round to 1.
         None if hp.gating == Gating::Sigmoid && hp.groups.is_none() => logits,
         None => probs,
     };
@@ -148,11 +146,10 @@ pub(super) fn route_groups(
     })
 }
 
-/// Returns every expert's group, `[1, n_expert]`.
+/// Returns the group of every expert, `[1, n_expert]`.
 fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
     const NAME: &str = "ffn_moe_group_numbers";
     let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
-    // The order of falling numbers counts from 0.
     let falling = Arange {
         start: 0.0,
         step: -1.0,
@@ -208,7 +205,6 @@ fn mask_groups(
     let gather = GetRows { window: None };
     let apart = [each.clone(), count.clone(), b.n_tokens()];
     let apart = b.reshape(scores, apart, "ffn_moe_groups")?;
-    // Every group's best experts.
     let k = GROUP_BEST.min(size);
     let best = b.push(TopK { k }, vec![apart], "ffn_moe_group_best")?;
     let rows = [one.clone(), each, count.clone(), b.n_tokens()];
@@ -216,14 +212,12 @@ fn mask_groups(
     let best = b.push(gather.clone(), vec![rows, best], "ffn_moe_group_best")?;
     let total = b.push(Sum { axis: 1 }, vec![best], GROUP)?;
     let total = b.reshape(total, [count.clone(), b.n_tokens()], GROUP)?;
-    // The last selected group's score.
     let k = groups.used;
     let chosen = b.push(TopK { k }, vec![total], "ffn_moe_group_topk")?;
     let rows = b.reshape(total, [one.clone(), count.clone(), b.n_tokens()], GROUP)?;
     let chosen = b.push(gather, vec![rows, chosen], LAST)?;
     let last = b.slice(chosen, 1, groups.used - 1, Dim::ONE, LAST)?;
     let last = b.reshape(last, [one.clone(), b.n_tokens()], LAST)?;
-    // Each group's distance below it.
     let kind = BinaryKind::Sub;
     let above = b.push(Binary { kind }, vec![total, last], "ffn_moe_group_margin")?;
     let below = b.scale(above, -EXCLUSION, "ffn_moe_group_margin")?;

@@ -1,5 +1,3 @@
-//! The description of one architecture.
-
 use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 use super::attention::{
@@ -20,28 +18,28 @@ use super::rope::{
     RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor,
 };
 
-/// An architecture: how it computes logits from tokens.
+/// The description of an architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arch {
-    /// The value of `general.architecture`, and the prefix of its metadata keys.
+    /// Value of `general.architecture`, and prefix of the metadata keys.
     pub name: &'static str,
-    /// The first layer's input.
+    /// Input of the first layer.
     pub embedding: EmbeddingForm,
-    /// The normalisation of the residual stream and the output.
+    /// Normalisation of the residual stream and the output.
     pub norm: NormForm,
-    /// The norms of a layer.
+    /// Norms of a layer.
     pub norms: BlockNorms,
-    /// How sublayers join the residual stream.
+    /// Connection of sublayers with the residual stream.
     pub residual: Residual,
     /// Factor on a sublayer's output.
     pub residual_scale: ResidualScale,
     /// `layer_output_scale`, a factor on a layer's output.
     pub layer_scale: Presence,
-    /// `layer_output_scale`, a factor on the first layer's input, which is added to every layer's output.
+    /// `layer_output_scale`: every layer's output also adds the first layer's input times this factor.
     pub embedding_skip: Presence,
-    /// The number of runs of the layers.
+    /// Number of runs of the layers.
     pub loops: LoopForm,
-    /// Layer tensors that images use instead of others.
+    /// Layer tensors for images, which text does not use.
     pub of_images: &'static [&'static str],
     /// A layer's sublayers.
     pub sublayers: Sublayers,
@@ -49,9 +47,9 @@ pub struct Arch {
     pub attention: AttentionForm,
     /// Recurrent layers.
     pub recurrent: Option<RecurrentForm>,
-    /// The feed-forward sublayer.
+    /// Feed-forward sublayer.
     pub ffn: FfnForm,
-    /// The projection to logits.
+    /// Projection to logits.
     pub head: HeadForm,
     /// Draft blocks, if described.
     pub drafts: Option<DraftForm>,
@@ -134,7 +132,7 @@ impl Arch {
         drafts: None,
     };
 
-    /// The rotation of [`Self::CLASSIC`].
+    /// Rotation of [`Self::CLASSIC`].
     pub const CLASSIC_ROPE: RopeForm = RopeForm {
         mode: RopeMode::Neox,
         sections: Sections::Ignored,

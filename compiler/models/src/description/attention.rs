@@ -1,5 +1,3 @@
-//! Attention.
-
 use tpc_ir::op::UnaryKind;
 
 use super::compressed::CompressedForm;
@@ -8,119 +6,119 @@ use super::models::Models;
 use super::presence::{KeyUse, Presence};
 use super::rope::RopeForm;
 
-/// The attention of a layer.
+/// Attention of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionForm {
     /// The tokens that a token attends to.
     pub direction: Direction,
-    /// The usual form of the query, key and value projections.
+    /// Usual form of the query, key and value projections.
     pub qkv: QkvForm,
     /// Biases of the query, key and value projections.
     pub qkv_bias: Presence,
-    /// `attention.clamp_kqv`, the bound on elements of queries, keys and values.
+    /// `attention.clamp_kqv`: bound on elements of queries, keys and values.
     pub clamp: KeyUse,
-    /// The source of values.
+    /// Source of values.
     pub value_source: ValueSource,
     /// Normalisation of values.
     pub value_norm: ValueNorm,
-    /// `attention.shared_kv_layers`: this number of last layers read the caches of the last earlier layer of their
-    /// kind, with or without a window.
+    /// `attention.shared_kv_layers`: number of last layers that share caches. Each reads the caches of the last earlier
+    /// layer of its kind (with or without a window).
     pub shared_kv: KeyUse,
     /// Factor on queries that grows with the position.
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
     pub out_bias: Presence,
-    /// `attention.value_scale`, a factor on the output.
+    /// `attention.value_scale`: factor on the output.
     pub value_scale: KeyUse,
-    /// The size of heads per layer.
+    /// Head sizes per layer.
     pub head_sizes: HeadSizes,
     /// Normalisation of queries and keys.
     pub qk_norm: QkNorm,
-    /// The order of norm and rotation of queries and keys.
+    /// Order of norm and rotation of queries and keys.
     pub qk_norm_order: QkNormOrder,
     /// Rotary position embedding.
     pub rope: Option<RopeForm>,
     /// Logit bias that grows with the distance.
     pub alibi: Alibi,
-    /// Factor on the dot products without a key.
+    /// Factor on the dot products, if no key gives it.
     pub scale: ScaleRule,
-    /// The place of that factor.
+    /// Place of the factor on the dot products.
     pub scale_on: ScaleOn,
-    /// `attn_logit_softcapping`, the bound of the logits.
+    /// `attn_logit_softcapping`: bound of the logits.
     pub softcap: KeyUse,
-    /// The layers with a window.
+    /// Layers with a window.
     pub window: Window,
     /// The kind of window.
     pub window_kind: WindowKind,
-    /// The models with windows.
+    /// Models with windows.
     pub window_in: Models,
-    /// The window in tokens if `attention.sliding_window` is absent or 0.
+    /// Window in tokens if `attention.sliding_window` is absent or 0.
     pub window_default: Option<u64>,
     /// `attn_sinks`: a logit per head that takes part in the softmax without a value.
     pub sinks: Presence,
-    /// Factor on the output before its projection.
+    /// Factor on the output before the output projection.
     pub out_gate: OutGate,
-    /// Multi-head latent attention, which computes keys and values from a latent vector. Key and value projection
-    /// choices are then ignored.
+    /// Multi-head latent attention, which computes keys and values from a latent vector and ignores the choices of key
+    /// and value projections.
     pub latent: Option<LatentForm>,
-    /// `attn_k_norm`, a norm of the keys' rotated part before its rotation, in latent attention.
+    /// `attn_k_norm` in latent attention: norm of the keys' rotated part, before the rotation.
     pub latent_key_norm: Presence,
-    /// Attention to rows that are both key and value, of tokens and of blocks. Projection choices are then ignored.
+    /// Attention to rows that serve as key and value, of tokens and of blocks. Ignores the choices of projections.
     pub compressed: Option<CompressedForm>,
-    /// The indexer, in layers with latent attention and no window, or with blocks that it selects.
+    /// The indexer, in layers with latent attention and no window, or in layers whose blocks it selects.
     pub indexer: Option<IndexerForm>,
 }
 
-/// The usual form of the projections from the latent vector. Either form is read.
+/// Usual form of the projections from the latent vector. tpc reads both forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatentForm {
-    /// `attn_k_b` and `attn_v_b`, a matrix per head. Queries are multiplied by `attn_k_b`, and the cache holds latent
+    /// `attn_k_b` and `attn_v_b`: a matrix per head. Queries are multiplied by `attn_k_b`. The cache holds latent
     /// vectors.
     Absorbed,
-    /// `attn_kv_b`: the cache holds all heads' keys and values.
+    /// `attn_kv_b`: one matrix. The cache holds all heads' keys and values.
     Expanded,
 }
 
-/// Factor on attention's output before its projection.
+/// Factor on attention's output before the output projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutGate {
     /// No gate.
     None,
-    /// The sigmoid of a gate in `attn_q`: per head the query, then the gate.
+    /// Sigmoid of a gate in `attn_q`, which holds each head's query, then its gate.
     WithQueries,
-    /// A function of `attn_gate`'s product with the layer's normalised input, in layers with the tensor.
+    /// Function of the product of `attn_gate` with the layer's normalised input, in layers with the tensor.
     Projected(UnaryKind, GateWidth, Presence),
 }
 
-/// The size of a gate.
+/// Size of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateWidth {
-    /// One per element.
+    /// One number per element.
     Elements,
-    /// One per head.
+    /// One number per head.
     Heads,
-    /// One per head or one per element: the tensor's size decides. Usually one per head.
+    /// One number per head or per element: the tensor's size decides. Usually one per head.
     HeadsOrElements,
 }
 
 /// The tokens of its sequence that a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// Up to itself.
+    /// All tokens up to itself.
     Causal,
-    /// All tokens, as in models that generate by diffusion. These models do not have caches: a batch holds whole
+    /// All tokens, in models that generate by diffusion. These models do not have caches: a batch holds whole
     /// sequences.
     Bidirectional,
 }
 
-/// The usual form of the query, key and value projections. Either form is read.
+/// Usual form of the query, key and value projections. tpc reads both forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkvForm {
-    /// `attn_q`, `attn_k`, `attn_v`
+    /// `attn_q`, `attn_k`, `attn_v`.
     Separate,
     /// `attn_qkv`: rows of queries, keys, values.
     Fused,
-    /// `attn_qkv`, with three times the query rows. Keys start at row `embedding_length`, values at twice that row.
+    /// `attn_qkv` with three times the query rows. Keys start at row `embedding_length`, values at twice that row.
     FusedThirds,
 }
 
@@ -129,23 +127,23 @@ pub enum QkvForm {
 pub enum QkNorm {
     /// No norm.
     None,
-    /// Each head by itself, with one weight `[head size]` for all heads.
+    /// Each head separately, with one weight `[head size]` for all heads.
     Head,
     /// Same as [`Self::Head`], if the file has the weights.
     OptionalHead,
-    /// Each head by itself, with its own weight `[head size, heads]`, if the file has the weights.
+    /// Each head separately, with its own weight `[head size, heads]`, if the file has the weights.
     OptionalHeads,
     /// All heads together, with a weight `[head size · heads]`.
     All,
     /// Same as [`Self::All`], if the file has the query norm; optional biases.
     OptionalAll,
-    /// Each head by itself: queries with one number per head, `[1, heads]`, keys without weight.
+    /// Each head separately: queries with one number per head, `[1, heads]`, keys without weight.
     QueriesByHead,
-    /// Each head by itself without weight, in layers that rotate, except in models with this number of experts.
+    /// Each head separately without weight, in layers that rotate, except in models with this number of experts.
     UnweightedUnlessExperts(u64),
 }
 
-/// The order of norm and rotation. Norms over all heads always come first.
+/// Order of norm and rotation. Norms over all heads always come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QkNormOrder {
     /// Norm, then rotation.
@@ -154,12 +152,12 @@ pub enum QkNormOrder {
     RotationFirst,
 }
 
-/// The source of values.
+/// Source of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueSource {
-    /// Their own projection.
+    /// A projection for values.
     Projected,
-    /// Layers without `attn_v` use the key projection, before its norm and rotation.
+    /// The key projection before norm and rotation, in layers without `attn_v`.
     ProjectedOrKeys,
 }
 
@@ -168,52 +166,52 @@ pub enum ValueSource {
 pub enum ValueNorm {
     /// No norm.
     None,
-    /// Each head by itself, without weight.
+    /// Each head separately, without weight.
     Head,
 }
 
-/// The size of heads per layer.
+/// Head sizes per layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadSizes {
-    /// `attention.key_length` and `attention.value_length` in all. If the first layer has a window, the keys
+    /// `attention.key_length` and `attention.value_length` in all layers. If the first layer has a window,
     /// `attention.key_length_swa`, `attention.value_length_swa` and `rope.dimension_count_swa` take precedence.
     Same,
     /// Same as [`Self::Same`], but layers with a window rotate `rope.dimension_count_swa` elements, or else
     /// `rope.dimension_count`.
     WindowedRotation,
     /// Same as [`Self::Same`], but layers with a window have `attention.key_length_swa`, `attention.value_length_swa`
-    /// and `rope.dimension_count_swa`. Latent attention has `attention.kv_lora_rank_swa`,
-    /// `attention.key_length_mla_swa` and `attention.value_length_mla_swa` there, or else `rope.dimension_count`
-    /// rotated elements.
+    /// and `rope.dimension_count_swa`. With latent attention they have `attention.kv_lora_rank_swa`,
+    /// `attention.key_length_mla_swa` and `attention.value_length_mla_swa`, or else `rope.dimension_count` rotated
+    /// elements.
     WindowedOwn,
 }
 
-/// Factor on queries that grows with the position: one step after every `length` tokens.
+/// Factor on queries that grows with the position, by one step after every `length` tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TemperatureForm {
     /// No factor.
     None,
-    /// The scale is `attention.temperature_scale` (0: off); the length is the original context.
+    /// Scale `attention.temperature_scale` (0: off); the length is the original context.
     PerContext,
-    /// The same scale; the length is `attention.temperature_length` (0: off).
+    /// Scale `attention.temperature_scale` (0: off); length `attention.temperature_length` (0: off).
     PerLength,
-    /// Only in layers without rotation.
+    /// A factor only in layers without rotation.
     Unrotated {
-        /// The scale of a step.
+        /// Scale of a step.
         scale: f32,
-        /// The length in tokens.
+        /// Length in tokens.
         length: u64,
     },
 }
 
-/// ALiBi: a token's logit loses its distance times the head's slope. The smallest slope is `2^-bias`.
+/// ALiBi: a token's logit decreases by its distance times the head's slope. The smallest slope is `2^-bias`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Alibi {
     /// No bias.
     None,
     /// The bias `attention.max_alibi_bias` (0: off).
     Key,
-    /// Same as [`Self::Key`]; without the key these models have this bias.
+    /// Same as [`Self::Key`]; without the key, these models have this bias.
     In(Models, f32),
 }
 
@@ -224,20 +222,20 @@ pub enum ScaleRule {
     Head,
     /// `1 / head size`
     HeadSquared,
-    /// `attention.output_scale` or else this number; `attention.scale` is ignored.
+    /// `attention.output_scale`, or else this number; `attention.scale` is ignored.
     OutputKey(f32),
-    /// `1 / √(embedding_length / heads)` in these models, else as [`Self::Head`].
+    /// `1 / √(embedding_length / heads)` in these models, else [`Self::Head`].
     WidthIn(Models),
     /// 1
     One,
 }
 
-/// The place of the factor on the dot products, which affects only rounding.
+/// Place of the factor on the dot products, which affects only rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleOn {
-    /// On the logits, by the attention op.
+    /// The attention op scales the logits.
     Logits,
-    /// On the rotated queries.
+    /// The rotated queries are scaled.
     Queries,
 }
 
@@ -245,25 +243,26 @@ pub enum ScaleOn {
 /// the period, or lists the layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// None; the key is ignored.
+    /// No layers; the key is ignored.
     None,
-    /// All.
+    /// All layers.
     All,
-    /// All but the last of every `n`.
+    /// All layers but the last of every `n`.
     AllButEvery(u32),
-    /// All but the first of every `n`.
+    /// All layers but the first of every `n`.
     AllButFirstOfEvery(u32),
-    /// The layers that `attention.sliding_window_pattern` lists; none without the key.
+    /// The layers that `attention.sliding_window_pattern` lists; no layers without the key.
     Listed,
 }
 
-/// The kind of window.
+/// Kind of window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowKind {
     /// The last `attention.sliding_window` tokens.
     Sliding,
-    /// The last `n` tokens. The key only switches the window on.
+    /// The last `n` tokens. `attention.sliding_window` only switches the window on.
     SlidingBy(u64),
-    /// The token's chunk of `n` tokens. A key of 0 switches it off; other values are ignored.
+    /// The token's chunk of `n` tokens. An `attention.sliding_window` of 0 switches the window off; other values are
+    /// ignored.
     Chunks(u64),
 }

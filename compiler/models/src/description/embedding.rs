@@ -1,23 +1,21 @@
-//! The input of the first layer.
-
 use super::presence::{KeyUse, Presence};
 
 /// The input of the first layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmbeddingForm {
-    /// `token_embd`, the table; without it the matrix of the projection to logits.
+    /// `token_embd`, the table; without it, the matrix of the projection to logits.
     pub table: Presence,
     /// Factor on the token embedding.
     pub scale: EmbeddingScale,
     /// `token_embd_norm`, a norm of the embedding.
     pub norm: Presence,
-    /// True for a norm of the embedding without weight.
+    /// True if the embedding has a norm without weight.
     pub plain_norm: bool,
-    /// `embedding_length_per_layer_input`, the width of embeddings per layer: `per_layer_*`, and in layers `inp_gate`,
-    /// `proj` and `post_norm`.
+    /// `embedding_length_per_layer_input`: width of the embeddings per layer. Tensors: `per_layer_*`, and in layers
+    /// `inp_gate`, `proj` and `post_norm`.
     pub per_layer: KeyUse,
-    /// `ple.layers`, the layer that reads n-gram embeddings. Hashes by `ple.layer_multipliers` select rows of
-    /// `per_layer_token_embd`. For [`Residual::Hyper`](super::Residual).
+    /// `ple.layers`: the layer that reads n-gram embeddings, with [`Residual::Hyper`](super::Residual). Hashes by
+    /// `ple.layer_multipliers` select rows of `per_layer_token_embd`.
     pub ngrams: KeyUse,
     /// `position_embd`, a learned vector per position, added to the embedding.
     pub positions: Presence,
@@ -32,7 +30,7 @@ pub enum EmbeddingScale {
     RootOfWidth,
     /// `embedding_scale` (0: off).
     Key,
-    /// `embedding_scale`, or else this number. 0: off.
+    /// `embedding_scale` (0: off), or else this number.
     KeyOr(f32),
     /// A fixed number.
     Fixed(f32),

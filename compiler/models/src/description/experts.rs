@@ -1,13 +1,11 @@
-//! Mixtures of experts.
-
 use super::presence::{KeyUse, Presence};
 
-/// The experts of an architecture.
+/// Experts of an architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Experts {
-    /// No model has experts.
+    /// Models do not have experts.
     None,
-    /// Models with experts are not described: a file with `expert_count` is refused.
+    /// Experts are not supported: a file with `expert_count` is refused.
     Unsupported,
     /// Files with `expert_count` have experts.
     IfCounted(ExpertForm),
@@ -16,7 +14,7 @@ pub enum Experts {
 }
 
 impl Experts {
-    /// Returns the experts' form, if some model has experts.
+    /// Returns the form of the experts, if models have experts.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
             Experts::None | Experts::Unsupported => None,
@@ -31,51 +29,52 @@ impl Experts {
 /// 1, a token uses only experts of the `expert_group_used_count` groups whose two best experts have the highest sum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpertForm {
-    /// The layers with experts.
+    /// Layers with experts.
     pub layers: ExpertLayers,
-    /// An expert's width.
+    /// Width of an expert.
     pub width: ExpertWidth,
-    /// The function from router logits to weights.
+    /// Function from router logits to weights.
     pub gating: Gating,
-    /// `expert_gating_func`, which overrides it: 1 softmax, 2 sigmoid, 3 softmax of the selected, 4 root of a softplus.
+    /// `expert_gating_func`, which overrides `gating`: 1 softmax, 2 sigmoid, 3 softmax of the selected, 4 root of a
+    /// softplus.
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
-    /// A bias for the selection alone.
+    /// Bias that affects only the selection.
     pub selection_bias: Presence,
-    /// The tensor of the selection bias.
+    /// Tensor of the selection bias.
     pub selection_tensor: &'static str,
-    /// `hash_layer_count`. In this number of first layers each vocabulary token has fixed experts: `ffn_gate_tid2eid`,
+    /// `hash_layer_count`: number of first layers in which each vocabulary token has fixed experts, `ffn_gate_tid2eid`,
     /// without a selection bias.
     pub by_token: KeyUse,
-    /// The weights of a token's experts.
+    /// Weights of a token's experts.
     pub weights: ExpertWeights,
-    /// `expert_weights_scale`, a factor on the weights.
+    /// `expert_weights_scale`: factor on the weights.
     pub weights_scale: KeyUse,
-    /// The side that the weights multiply.
+    /// Side of the experts that the weights multiply.
     pub weighted: WeightedSide,
-    /// The experts' input.
+    /// Input of the experts.
     pub input: ExpertInput,
-    /// The router's input.
+    /// Input of the router.
     pub router_input: RouterInput,
     /// Biases of the experts.
     pub bias: Presence,
-    /// `expert_latent_length`. If not 0, the selected experts read and write a latent vector of this length:
+    /// `expert_latent_length`: if not 0, the selected experts read and write a latent vector of this length:
     /// `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
     pub latent: KeyUse,
-    /// `experts_per_group`: each group of this many experts has a further expert, `ffn_gate_chexps`, `ffn_up_chexps`,
-    /// `ffn_down_chexps`. A selected expert selects its group's further expert. Further experts read the selected
-    /// experts' combined output and add `expert_group_scale` times their own. Further expert `g` takes the routing
-    /// weight of expert `g`.
+    /// `experts_per_group`: each group of this many experts has a group expert, `ffn_gate_chexps`, `ffn_up_chexps`,
+    /// `ffn_down_chexps`. A selected expert selects its group's expert. Group experts read the selected experts'
+    /// combined output and add `expert_group_scale` times their own. Group expert `g` takes the routing weight of
+    /// expert `g`.
     pub groups: KeyUse,
-    /// A dense network in parallel with the experts; the outputs are added.
+    /// Dense network in parallel with the experts, whose output is added.
     pub dense: Option<DenseBeside>,
-    /// The shared expert.
+    /// Shared expert.
     pub shared: Option<SharedForm>,
 }
 
 impl ExpertForm {
-    /// The usual choices: experts in every layer, weighted by a softmax over all experts, divided by the sum of the
+    /// The usual choices: experts in every layer, weighted by a softmax over all experts and divided by the sum of the
     /// selected weights.
     pub const CLASSIC: ExpertForm = ExpertForm {
         layers: ExpertLayers::All,
@@ -98,13 +97,13 @@ impl ExpertForm {
         shared: None,
     };
 
-    /// Mixtral's widths: experts have a dense network's width; `expert_feed_forward_length` is ignored.
+    /// Mixtral's choices: experts have a dense network's width; `expert_feed_forward_length` is ignored.
     pub const MIXTRAL: ExpertForm = ExpertForm {
         width: ExpertWidth::AsDense,
         ..ExpertForm::CLASSIC
     };
 
-    /// DeepSeek 2 and 3, and later models: dense layers first, then routed and shared experts. Keys decide gating and
+    /// Choices of DeepSeek 2 and later: dense layers first, then routed and shared experts. Keys decide gating and
     /// weights.
     pub const DEEPSEEK: ExpertForm = ExpertForm {
         layers: ExpertLayers::AfterLeading,
@@ -117,7 +116,7 @@ impl ExpertForm {
     };
 }
 
-/// The experts' input.
+/// Input of the experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertInput {
     /// The sublayer's input.
@@ -126,7 +125,7 @@ pub enum ExpertInput {
     Layer(&'static str),
 }
 
-/// The router's input.
+/// Input of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouterInput {
     /// The experts' input.
@@ -138,32 +137,32 @@ pub enum RouterInput {
 /// A dense network in parallel with the experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DenseBeside {
-    /// The network's presence, as shown by `ffn_up`.
+    /// Presence of the network, shown by `ffn_up`.
     pub presence: Presence,
-    /// Factor on the sum of both.
+    /// Factor on the sum of both outputs.
     pub scale: f32,
 }
 
-/// An expert's width.
+/// Width of an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertWidth {
     /// `feed_forward_length`
     AsDense,
-    /// `expert_feed_forward_length` or else `feed_forward_length`.
+    /// `expert_feed_forward_length`, or else `feed_forward_length`.
     GivenOrDense,
-    /// `expert_feed_forward_length` or else an equal share of `feed_forward_length`, the width of a token's experts
-    /// together.
+    /// `expert_feed_forward_length`, or else an equal share of `feed_forward_length`, the total width of a token's
+    /// experts.
     GivenOrShareOfDense,
 }
 
-/// The layers with experts; others have one dense network.
+/// Layers with experts; other layers have one dense network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertLayers {
-    /// All.
+    /// All layers.
     All,
-    /// All but the first `leading_dense_block_count`.
+    /// All layers but the first `leading_dense_block_count`.
     AfterLeading,
-    /// After the first `leading_dense_block_count`, the last of every `interleave_moe_layer_step`.
+    /// After the first `leading_dense_block_count` layers, the last of every `interleave_moe_layer_step`.
     Interleaved,
     /// Same as [`Self::Interleaved`], but all dense if `interleave_moe_layer_step` is 0.
     InterleavedUnless0,
@@ -171,20 +170,20 @@ pub enum ExpertLayers {
     WithRouter,
 }
 
-/// The function from router logits to weights.
+/// Function from router logits to weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gating {
     /// Softmax over all experts.
     Softmax,
     /// Softmax over the experts selected by their logits.
     SoftmaxOfSelected,
-    /// Each logit's sigmoid.
+    /// Sigmoid of each logit.
     Sigmoid,
-    /// The root of each logit's softplus.
+    /// Root of each logit's softplus.
     RootSoftplus,
 }
 
-/// The weights of a token's experts.
+/// Weights of a token's experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpertWeights {
     /// The gating's weights.
@@ -195,22 +194,22 @@ pub enum ExpertWeights {
     ByKey,
 }
 
-/// The side of the experts that weights multiply.
+/// Side of the experts that the weights multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WeightedSide {
-    /// Their outputs.
+    /// Outputs of the experts.
     Outputs,
-    /// Their inputs.
+    /// Inputs of the experts.
     Inputs,
 }
 
-/// The shared expert, a network for every token: `ffn_gate_shexp`, `ffn_up_shexp` and `ffn_down_shexp`. Its output is
-/// added to the selected experts' output.
+/// The shared expert, a network for every token, whose output is added to the selected experts': `ffn_gate_shexp`,
+/// `ffn_up_shexp`, `ffn_down_shexp`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedForm {
-    /// The width of the shared expert.
+    /// Width of the shared expert.
     pub width: SharedWidth,
-    /// The usual form of gate and up. Either form is read.
+    /// Usual form of gate and up. tpc reads both forms.
     pub gate_up: SharedGate,
     /// Factor on the sum of shared and routed output.
     pub scale: f32,
@@ -238,33 +237,31 @@ impl SharedForm {
     }
 }
 
-/// The form of gate and up.
+/// Form of gate and up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedGate {
-    /// Gate and up have a tensor each.
+    /// A tensor each for gate and up.
     Separate,
     /// One tensor, named like up: the gate's rows, then up's rows.
     Fused,
 }
 
-/// The width of the shared expert.
+/// Width of the shared expert. Without the named count, models do not have a shared expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedWidth {
     /// `expert_shared_feed_forward_length`; without it no shared expert.
     Given,
-    /// `expert_shared_feed_forward_length` or else `feed_forward_length`.
+    /// `expert_shared_feed_forward_length`, or else `feed_forward_length`.
     GivenOrDense,
-    /// `expert_shared_feed_forward_length` or else an expert's width.
+    /// `expert_shared_feed_forward_length`, or else an expert's width.
     GivenOrExpert,
-    /// `expert_shared_count` times `expert_shared_feed_forward_length`, or else times an expert's width. No count: no
-    /// shared expert.
+    /// `expert_shared_count` times `expert_shared_feed_forward_length`, or else times an expert's width.
     Counted,
-    /// `expert_shared_feed_forward_length`, or else `expert_shared_count` times an expert's width. No count: no shared
-    /// expert.
+    /// `expert_shared_feed_forward_length`, or else `expert_shared_count` times an expert's width.
     GivenIfCounted,
     /// `expert_shared_feed_forward_length`, or else `expert_shared_count` (default 1) times an expert's width.
     GivenOrCounted,
-    /// `expert_shared_count` times an expert's width. No count: no shared expert.
+    /// `expert_shared_count` times an expert's width.
     CountedAsExpert,
     /// `expert_shared_count` (default 1) times an expert's width.
     CountedFromOne,

@@ -1,5 +1,3 @@
-//! The feed-forward sublayer.
-
 use tpc_ir::op::{Glu, UnaryKind};
 
 use super::experts::Experts;
@@ -12,51 +10,50 @@ pub struct FfnForm {
     pub activation: Activation,
     /// Bounds of the activation.
     pub limits: SwigluLimits,
-    /// The width of dense layers.
+    /// Width of dense layers.
     pub width: DenseWidth,
-    /// `ffn.act.scales`, which divides the activation's output in dense layers without a gate.
+    /// `ffn.act.scales`: divisors of the activation's output in dense layers without a gate.
     pub act_scales: Presence,
     /// Biases of dense layers.
     pub bias: Presence,
-    /// The experts of the models.
+    /// Experts.
     pub experts: Experts,
 }
 
 /// Bounds of a gated SiLU per layer: `swiglu_clamp_exp` for experts, `swiglu_clamp_shexp` for dense networks and the
-/// shared expert; 0 means no bound. Up is within the bound on either side.
+/// shared expert; 0 means no bound. Up is limited to ±bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwigluLimits {
     /// The keys are ignored.
     Ignored,
     /// The gate is at most the bound.
     OnGate,
-    /// Same as [`Self::OnGate`]. `swiglu_clamp_exp` is the default of both.
+    /// Same as [`Self::OnGate`]. `swiglu_clamp_exp` is the default of both keys.
     OnGateOfAll,
     /// The activated gate is at most the bound.
     OnActivated,
 }
 
-/// The width of a dense layer.
+/// Width of a dense layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenseWidth {
     /// `feed_forward_length`
     Given,
     /// `embedding_length`
     Embedding,
-    /// Half of `feed_forward_length`, which counts gate and up.
+    /// Half of `feed_forward_length`, which includes gate and up.
     Half,
 }
 
-/// The activation of a feed-forward network.
+/// Activation of a feed-forward network.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Activation {
-    /// `ffn_gate` and `ffn_up`
+    /// `ffn_gate` and `ffn_up`.
     Gated(Glu),
-    /// `ffn_up`: the gate's rows, then up's rows. A file with `ffn_gate` is read as [`Self::Gated`].
+    /// `ffn_up`: the gate's rows, then up's rows. tpc reads a file with `ffn_gate` as [`Self::Gated`].
     GatedFused(Glu),
-    /// `ffn_gate` and `ffn_up` by SiTU, a bounded SiLU of bounded numbers: `β·tanh(gate/β)·sigmoid(gate) ·
-    /// γ·tanh(up/γ)`. `β` is `activation.situ_beta`, `γ` is `activation.situ_linear_beta`. Up is unbounded unless `γ`
-    /// is above 0.
+    /// `ffn_gate` and `ffn_up` with SiTU: `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`. `β` is `activation.situ_beta`,
+    /// `γ` is `activation.situ_linear_beta`. Up is unbounded unless `γ` is above 0.
     Situ,
     /// `ffn_up` alone, then these functions in order.
     Plain(&'static [UnaryKind]),

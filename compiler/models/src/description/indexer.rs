@@ -1,30 +1,28 @@
-//! The indexer of sparse attention, which selects the cells that a token attends to.
-
 use tpc_ir::op::RopeMode;
 
 use super::presence::Presence;
 
-/// Projects to query heads and one cached key per token. A token's score is a weighted sum over heads of dot products,
-/// cut off below 0. A token attends to the tokens with the best scores.
+/// The indexer of sparse attention, which projects to query heads and one cached key per token. A token's score is a
+/// weighted sum over heads of dot products, cut off below 0. A token attends to the tokens with the best scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IndexerForm {
-    /// `Required` if every file has an indexer, else only files with `attention.indexer.top_k`.
+    /// `Required` if every file has an indexer, else only files with `attention.indexer.top_k` have one.
     pub presence: Presence,
-    /// The projections.
+    /// Projections.
     pub tensors: IndexerTensors,
-    /// The elements that form a pair.
+    /// Elements that form a pair.
     pub mode: RopeMode,
     /// The `rope.dimension_count` rotated elements.
     pub rotated: IndexerPart,
-    /// The layers with their own indexer.
+    /// Layers with their own indexer.
     pub layers: IndexerLayers,
-    /// Added under the root of the key norm.
+    /// Epsilon under the root of the key norm.
     pub eps: IndexerEps,
-    /// The cells or blocks to select.
+    /// Cells or blocks to select.
     pub selects: Selection,
 }
 
-/// The projections of an indexer.
+/// Projections of an indexer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexerTensors {
     /// `indexer.attn_q_b` projects the latent vector of queries, `indexer.attn_k` the layer's input, with a layer norm
@@ -35,10 +33,10 @@ pub enum IndexerTensors {
     OfInput,
 }
 
-/// The epsilon of an indexer's key norm.
+/// Epsilon of an indexer's key norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum IndexerEps {
-    /// The other norms' epsilon.
+    /// Epsilon of the other norms.
     Model,
     /// A fixed number.
     Fixed(f32),
@@ -46,7 +44,7 @@ pub enum IndexerEps {
     LayerNormKey,
 }
 
-/// The cells or blocks that an indexer selects.
+/// Cells or blocks that an indexer selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// The `attention.indexer.top_k` best cells.
@@ -60,8 +58,8 @@ pub enum Selection {
     /// `indexer_compressor_ape`. Tokens after the last whole block are hidden if `attention.indexer.kpool_select_tail`
     /// is false.
     WeightedBlocks,
-    /// The `attention.indexer.top_k` best blocks of `attention.indexer.block_size` tokens, per KV head. tpc only
-    /// accepts contexts that do not exceed these blocks, so every token stays visible.
+    /// The `attention.indexer.top_k` best blocks of `attention.indexer.block_size` tokens, per KV head. tpc refuses
+    /// contexts longer than these blocks, so every token stays visible.
     BlocksPerHead,
 }
 
@@ -76,18 +74,18 @@ pub enum IndexerPart {
     None,
 }
 
-/// The layers with their own indexer. Others use the last such layer's selection.
+/// Layers with their own indexer. Other layers use the selection of the last such layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexerLayers {
-    /// All.
+    /// All layers.
     All,
     /// The layers that `attention.indexer.types` lists. Without a list: all layers, or in models with a context of at
     /// least this many tokens the first two and the first of every four after these.
     ListedOrByContext(u64),
     /// The layers that `attention.indexer.types` lists.
     Listed,
-    /// The layers that `attention.indexer.types` lists, or else all.
+    /// The layers that `attention.indexer.types` lists, or else all layers.
     ListedOrAll,
-    /// All but the first `leading_dense_block_count`.
+    /// All layers but the first `leading_dense_block_count`.
     AfterLeading,
 }

@@ -1,7 +1,7 @@
-//! The language of descriptions: tables of choices for hyper-parameters and building blocks.
+//! Descriptions of architectures: constants without code, which choose hyper-parameters and building blocks.
 //!
-//! A description is a constant without code. [`Arch::CLASSIC`] has the most common choices; an architecture states its
-//! differences. A [`Presence`] states the presence of a tensor, a [`KeyUse`] the use of a metadata key.
+//! [`Arch::CLASSIC`] has the most common choices; an architecture states its differences. A [`Presence`] states the
+//! presence of a tensor, a [`KeyUse`] the use of a metadata key.
 
 mod arch;
 mod attention;

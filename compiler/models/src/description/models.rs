@@ -1,9 +1,7 @@
-//! Models of an architecture, by depth.
-
-/// The models that make a choice without a metadata key.
+/// The models of an architecture that make a choice without a metadata key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Models {
-    /// All.
+    /// All models.
     All,
     /// The models with `n` layers.
     WithLayers(u32),

@@ -1,20 +1,18 @@
-//! Norms: kind, places in a layer, and how sublayers join the residual stream.
-
 use tpc_ir::op::NormKind;
 
 use super::hyper::HyperForm;
 use super::presence::{KeyUse, Presence};
 
-/// A normalisation.
+/// Kind and tensors of a normalisation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NormForm {
-    /// The statistic, which also decides the key of epsilon.
+    /// Statistic, which also decides the key of epsilon.
     pub kind: NormKind,
-    /// `attention.layer_norm_rms_epsilon`, which makes them RMS norms.
+    /// `attention.layer_norm_rms_epsilon`, whose presence makes the norms RMS norms.
     pub rms: KeyUse,
-    /// A learned weight.
+    /// Learned weight.
     pub weight: Presence,
-    /// A bias after the weight.
+    /// Bias after the weight.
     pub bias: Presence,
 }
 
@@ -31,23 +29,23 @@ impl NormForm {
 /// A layer's norms, each by its tensor name within the layer (`attn_norm`), or `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNorms {
-    /// On the input of the token mixer, or the only sublayer.
+    /// Norm of the input of the token mixer, or of the only sublayer.
     pub pre_attention: Option<&'static str>,
-    /// On attention's input in layers that also have this tensor; [`Self::pre_attention`] is then on the feed-forward
-    /// input alone. For [`Residual::Parallel`].
+    /// Norm of attention's input in layers that also have this tensor. [`Self::pre_attention`] then applies only to the
+    /// feed-forward input. For [`Residual::Parallel`].
     pub own_attention: Option<&'static str>,
-    /// On attention's output, before the residual sum.
+    /// Norm of attention's output, before the residual sum.
     pub post_attention: Option<&'static str>,
-    /// On the feed-forward input. Without it that sublayer reads the residual stream, or with [`Residual::Parallel`]
-    /// attention's input.
+    /// Norm of the feed-forward input. Without it, the feed-forward sublayer reads the residual stream, or with
+    /// [`Residual::Parallel`] attention's input.
     pub pre_ffn: Option<&'static str>,
-    /// On the feed-forward output, before the residual sum.
+    /// Norm of the feed-forward output, before the residual sum.
     pub post_ffn: Option<&'static str>,
-    /// Epsilon of the norms on outputs, if not the model's.
+    /// Epsilon of the output norms, if not the model's.
     pub post_eps: Option<f32>,
-    /// The norm tensor of the feed-forward output in files without [`Self::post_ffn`].
+    /// Norm tensor of the feed-forward output in files without [`Self::post_ffn`].
     pub post_ffn_or: Option<&'static str>,
-    /// Norms whose tensor names usually lack `weight`. Either name is read.
+    /// Norms whose tensor names usually lack `weight`. tpc reads both names.
     pub bare: &'static [&'static str],
 }
 
@@ -58,7 +56,7 @@ impl BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
     };
-    /// Norms on the inputs of both sublayers.
+    /// Norms of the inputs of both sublayers.
     pub const PRE: BlockNorms = BlockNorms {
         pre_attention: Some("attn_norm"),
         own_attention: None,
@@ -69,12 +67,12 @@ impl BlockNorms {
         post_ffn_or: None,
         bare: &[],
     };
-    /// Same as [`Self::PRE`], in files that call the feed-forward input norm one after attention.
+    /// Same as [`Self::PRE`], for files that name the feed-forward input norm as a norm after attention.
     pub const PRE_AS_POST: BlockNorms = BlockNorms {
         pre_ffn: Some("post_attention_norm"),
         ..BlockNorms::PRE
     };
-    /// Norms on the outputs of both sublayers.
+    /// Norms of the outputs of both sublayers.
     pub const POST: BlockNorms = BlockNorms {
         pre_attention: None,
         own_attention: None,
@@ -85,13 +83,13 @@ impl BlockNorms {
         post_ffn_or: None,
         bare: &[],
     };
-    /// Norms on input and output of both sublayers.
+    /// Norms of inputs and outputs of both sublayers.
     pub const SANDWICH: BlockNorms = BlockNorms {
         post_attention: BlockNorms::POST.post_attention,
         post_ffn: BlockNorms::POST.post_ffn,
         ..BlockNorms::PRE
     };
-    /// One norm on both sublayers' common input, for [`Residual::Parallel`].
+    /// One norm of both sublayers' common input, for [`Residual::Parallel`].
     pub const SHARED: BlockNorms = BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
@@ -111,22 +109,22 @@ pub enum ResidualScale {
     KeyOrOverRootOfDepth(f32),
 }
 
-/// How a layer's sublayers join the residual stream.
+/// Connection of a layer's sublayers with the residual stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Residual {
     /// The feed-forward sublayer reads the layer's input plus attention's output.
     Sequential,
     /// Same as [`Self::Sequential`], but a sublayer's output is added to its normalised input. The sublayer factor
-    /// multiplies that input, not the output.
+    /// multiplies this input, not the output.
     FromNorms,
-    /// Every `attn_res.block_size` layers the residual stream is kept and restarts with the mixer's output. Sublayers,
-    /// and the output, read a mixture of kept and current streams. The weights are a softmax of the scores that
+    /// Every `attn_res.block_size` layers, the residual stream is kept and restarts with the mixer's output. Sublayers
+    /// and the output read a mixture of kept and current streams. The weights are a softmax of the scores that
     /// `attn_res_score`, `ffn_res_score` and `output_res_score` give the streams' norms. Without the key:
     /// [`Self::Sequential`].
     AttentionResiduals,
     /// `hyper_connection.count` parallel residual streams, which begin as the embedding.
     Hyper(HyperForm),
-    /// Both sublayers read the layer's input, and both outputs are added to it.
+    /// Both sublayers read the layer's input. Both outputs are added to the input.
     Parallel,
     /// [`Self::Parallel`] if `use_parallel_residual` is true, else [`Self::Sequential`].
     ByKey,

@@ -1,6 +1,4 @@
-//! The use of optional tensors and metadata keys.
-
-/// A tensor's presence in an architecture's models.
+/// Presence of a tensor in an architecture's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Not part of the architecture. tpc warns about a file that has the tensor.
@@ -11,13 +9,13 @@ pub enum Presence {
     Required,
 }
 
-/// An architecture's use of a metadata key. Many files carry keys without a meaning.
+/// Use of a metadata key. Many files carry keys without a meaning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyUse {
     /// The key is not read.
     Ignored,
-    /// Read; absent or 0: off.
+    /// The key is read; absent or 0: off.
     Read,
-    /// Read; absent: this number; 0: off.
+    /// The key is read; absent: this number; 0: off.
     ReadOr(f32),
 }

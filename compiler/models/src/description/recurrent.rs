@@ -1,19 +1,17 @@
-//! Recurrent layers, which mix tokens by a state of fixed size per sequence.
-
 use tpc_ir::op::UnaryKind;
 
 use super::presence::Presence;
 
-/// Recurrent layers.
+/// Recurrent layers, which mix tokens through a state of fixed size per sequence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecurrentForm {
-    /// The computation.
+    /// Computation of a recurrent layer.
     pub mixer: RecurrentMixer,
-    /// The layers that are recurrent.
+    /// Recurrent layers.
     pub layers: RecurrentLayers,
 }
 
-/// The computation of a recurrent layer.
+/// Computation of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RecurrentMixer {
     /// Mamba-1's selective scan after a convolution: `ssm_in`, `ssm_conv1d`, `ssm_x`, `ssm_dt`, `ssm_a`, `ssm_out`.
@@ -23,11 +21,11 @@ pub enum RecurrentMixer {
     /// The gated delta rule after a convolution: `attn_qkv`, `attn_gate`, `ssm_conv1d`, `ssm_a`, `ssm_out`.
     DeltaNet(DeltaNetForm),
     /// Kimi's delta attention: the gated delta rule with a decay per key element, after convolutions of queries, keys
-    /// and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. It has the first layer's number
-    /// of attention heads.
+    /// and values: `ssm_conv1d_q`, `ssm_conv1d_k`, `ssm_conv1d_v`, `ssm_beta`, `ssm_a`. Has the first layer's number of
+    /// attention heads.
     Kda(KdaForm),
-    /// Lightning attention: linear attention whose heads forget at fixed rates, with the heads of attention: `attn_qkv`
-    /// (per head a query, a key and a value), `attn_norm_2`, `attn_gate`.
+    /// Lightning attention: linear attention with attention's heads, which forget at fixed rates: `attn_qkv` (per head
+    /// a query, a key and a value), `attn_norm_2`, `attn_gate`.
     Lightning,
     /// A gated convolution along a few steps: `shortconv.in_proj`, `shortconv.conv`, `shortconv.out_proj`.
     ShortConv,
@@ -36,29 +34,29 @@ pub enum RecurrentMixer {
 /// Choices of Mamba-1's selective scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mamba1Form {
-    /// The heads of the scan.
+    /// Heads of the scan.
     pub heads: ScanHeads,
-    /// Norms of the steps and of the scan's input and output projections (`B` and `C`).
+    /// Norms of the steps and of the scan's `B` and `C`.
     pub norms: ScanNorms,
     /// Bias of the convolution.
     pub conv_bias: Presence,
 }
 
-/// The heads of a selective scan, which decide the row order of `ssm_in` and `ssm_x`.
+/// Heads of a selective scan, which decide the row order of `ssm_in` and `ssm_x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanHeads {
     /// A head per channel; `ssm_a` has a number per state element. `ssm.time_step_rank` is the rank of the projection
-    /// to steps. Inputs come before gates, steps first.
+    /// to steps. Inputs precede gates, and steps come first.
     Channels,
-    /// `ssm.time_step_rank` heads; `ssm_a` has a number each. The rank of the projection to steps is a sixteenth of the
-    /// width, and at least 64. Each head's gate comes before its input, steps last.
+    /// `ssm.time_step_rank` heads; `ssm_a` has a number per head. The rank of the projection to steps is a sixteenth of
+    /// the width, at least 64. Each head's gate precedes its input, and steps come last.
     Given,
 }
 
-/// Norms of the steps and of the scan's input and output projections (`B` and `C`).
+/// Norms of the steps and of the scan's `B` and `C`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanNorms {
-    /// Without weight, if `ssm.dt_b_c_rms` is true.
+    /// Norms without weight, if `ssm.dt_b_c_rms` is true.
     PlainByKey,
     /// `ssm_dt_norm`, `ssm_b_norm` and `ssm_c_norm`.
     Weighted,
@@ -67,24 +65,24 @@ pub enum ScanNorms {
 /// Choices of the gated delta rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaNetForm {
-    /// Each value head's key head, if there are fewer key heads.
+    /// Key head of each value head, if there are fewer key heads.
     pub key_heads: KeyHeads,
-    /// The usual form of the projections to decay and correction. Either form is read.
+    /// Usual form of the projections to decay and correction. tpc reads both forms.
     pub gates: GateForm,
-    /// The output gate's function.
+    /// Function of the output gate.
     pub out_gate: UnaryKind,
 }
 
-/// Each value head's key head.
+/// Key head of each value head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHeads {
     /// Consecutive value heads share a key head.
     Consecutive,
-    /// Value head `i` has key head `i` modulo their number.
+    /// Value head `i` has key head `i` modulo the number of key heads.
     Interleaved,
 }
 
-/// Projections to the gates of decay and correction.
+/// Projections to decay and correction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateForm {
     /// `ssm_alpha` and `ssm_beta`
@@ -96,30 +94,30 @@ pub enum GateForm {
 /// Choices of Kimi's delta attention.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KdaForm {
-    /// The projection to decays: one matrix, or two through a head's elements.
+    /// Projection to decays: one matrix, or two through a head's elements.
     pub decay_tensors: &'static [&'static str],
-    /// The decay.
+    /// Formula of the decay.
     pub decay: KdaDecay,
-    /// The shape of `ssm_a`.
+    /// Shape of `ssm_a`.
     pub decay_shape: DecayShape,
-    /// The projection to the output gate, in the form of `decay_tensors`.
+    /// Projection to the output gate, in the form of `decay_tensors`.
     pub gate_tensors: &'static [&'static str],
-    /// The epsilon under the root that gives queries and keys unit length. `None` uses the norms' epsilon.
+    /// Epsilon under the root that gives queries and keys unit length; `None` for the norms' epsilon.
     pub unit_eps: Option<f32>,
 }
 
-/// A decay's logarithm, from a projection `f` with the bias `ssm_dt` and a number `a` per head, `ssm_a`.
+/// Logarithm of a decay, from a projection `f` with the bias `ssm_dt` and a number `a` per head, `ssm_a`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KdaDecay {
     /// `a · softplus(f)`
     Softplus,
     /// `kda.gate_lower_bound · sigmoid(a · f)`
     Bounded,
-    /// `kda.gate_lower_bound · sigmoid(−a · f)` if the file has that key, else [`Self::Softplus`].
+    /// `kda.gate_lower_bound · sigmoid(−a · f)` if the file has this key, else [`Self::Softplus`].
     SoftplusOrBounded,
 }
 
-/// The shape of a tensor with one number per head.
+/// Shape of a tensor with one number per head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecayShape {
     /// `[heads]`
@@ -128,21 +126,21 @@ pub enum DecayShape {
     Column,
 }
 
-/// The layers that are recurrent.
+/// Recurrent layers of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecurrentLayers {
     /// All layers, without attention.
     All,
-    /// All; attention runs in parallel, and the outputs are added.
+    /// All layers; attention runs in parallel, and the outputs are added.
     BesideAttention,
-    /// The layers with an `attention.head_count_kv` of 0; others have attention.
+    /// The layers with an `attention.head_count_kv` of 0; other layers have attention.
     WithoutKvHeads,
     /// The layers that `attention.recurrent_layers` lists, else all but the last of every `full_attention_interval`,
-    /// else of every `n`. The others have attention.
+    /// else of every `n`. Other layers have attention.
     AllButEvery(u32),
 }
 
-/// A layer's sublayers.
+/// Sublayers of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sublayers {
     /// A token mixer and a feed-forward network.
@@ -151,7 +149,8 @@ pub enum Sublayers {
     Mixer,
     /// A feed-forward network if `feed_forward_length` is above 0, else a token mixer.
     Either,
-    /// None if `feed_forward_length` is 0. Otherwise a feed-forward network, after attention if `attention.head_count`
-    /// and `attention.head_count_kv` are above 0, or after `attn_output` alone if only the first is.
+    /// No sublayers if `feed_forward_length` is 0. Otherwise a feed-forward network, after attention if
+    /// `attention.head_count` and `attention.head_count_kv` are above 0, or after `attn_output` alone if only the first
+    /// is.
     ByCounts,
 }

@@ -1,5 +1,3 @@
-//! Rotary position embedding.
-
 use tpc_ir::op::RopeMode;
 
 use super::models::Models;
@@ -7,36 +5,36 @@ use super::models::Models;
 /// Rotary position embedding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RopeForm {
-    /// The elements that form a pair.
+    /// Elements that form a pair.
     pub mode: RopeMode,
-    /// The condition for several positions per token.
+    /// Condition for several positions per token.
     pub sections: Sections,
-    /// The base of the frequencies.
+    /// Base of the frequencies.
     pub base: RopeBase,
-    /// The layers that rotate.
+    /// Layers that rotate.
     pub layers: RopeLayers,
     /// Optional divisors of the frequencies.
     pub factors: RopeFactors,
-    /// The rotation in layers with a sliding window.
+    /// Rotation in layers with a sliding window.
     pub windowed: WindowedRope,
-    /// The place of YaRN's factor.
+    /// Place of YaRN's factor.
     pub yarn: YarnFactor,
     /// YaRN's fast bound without `rope.scaling.yarn_beta_fast`.
     pub beta_fast: f32,
 }
 
-/// The place of YaRN's factor, `m(x) = 1 + 0.1 x ln(s)` for a context extended by the factor `s`.
+/// Place of YaRN's factor, `m(x) = 1 + 0.1 x ln(s)` for a context extended by the factor `s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YarnFactor {
-    /// The rotated elements: `m(1)`, or `m(1) / m(x)` with `x` from `rope.scaling.yarn_log_multiplier`.
+    /// On the rotated elements: `m(1)`, or `m(1) / m(x)` with `x` from `rope.scaling.yarn_log_multiplier`.
     OnElements,
-    /// The logits of attention: `m(x)²`. `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
+    /// On the logits of attention: `m(x)²`. `rope.scaling.yarn_log_multiplier` is a tenth of `x`.
     OnLogits,
     /// No factor; the keys are ignored.
     None,
 }
 
-/// The condition for several positions per token: time, height and width.
+/// Condition for several positions per token: time, height and width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sections {
     /// Never; `rope.dimension_sections` is ignored.
@@ -47,44 +45,44 @@ pub enum Sections {
     Imrope,
 }
 
-/// The base of the frequencies.
+/// Base of the frequencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeBase {
     /// `rope.freq_base`
     Given,
     /// 10,000 without scaling, for all elements. The keys are ignored.
     Fixed,
-    /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements, if that
-    /// key is above 0.
+    /// `rope.freq_base`, times `rope.scaling.alpha` to the power of `d / (d - 2)` for heads of `d` elements if
+    /// `rope.scaling.alpha` is above 0.
     TimesAlpha,
     /// `attention.compress_rope_freq_base`
     OfBlocks,
 }
 
-/// The layers that rotate queries and keys.
+/// Layers that rotate queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeLayers {
-    /// All.
+    /// All layers.
     All,
-    /// None. For latent attention: the elements that other models rotate, which all heads share, are not rotated.
+    /// No layers. With latent attention, the part of the keys that all heads share is not rotated either.
     None,
-    /// All in these models, none in others.
+    /// All layers in these models, no layers in others.
     AllIn(Models),
-    /// The layers that `attention.rope_pattern` lists. Without that key: all, or none if `rope.scaling.finetuned` is
-    /// false.
+    /// The layers that `attention.rope_pattern` lists. Without this key: all layers, or no layers if
+    /// `rope.scaling.finetuned` is false.
     ///
     /// A file with both keys follows the pattern: llama.cpp writes the pattern of a model in memory, and `false` for a
     /// flag that it did not read.
     Listed,
-    /// The layers that `attention.rope_pattern` lists, or else all.
+    /// The layers that `attention.rope_pattern` lists, or else all layers.
     ListedOrAll,
-    /// All but the last of every `n`.
+    /// All layers but the last of every `n`.
     AllButEvery(u32),
-    /// All but the last of every `n`; all in a model without windows.
+    /// All layers but the last of every `n`; all layers in a model without windows.
     AllButEveryIfWindowed(u32),
-    /// All but the first of every `n`; all in a model without windows, or in a model of `n` layers.
+    /// All layers but the first of every `n`; all layers in a model without windows, or in a model of `n` layers.
     AllButFirstOfEveryIfWindowed(u32),
-    /// The layers with a window; all in a model without windows.
+    /// The layers with a window; all layers in a model without windows.
     Windowed,
     /// The layers with a window, and the first `leading_dense_block_count`.
     WindowedOrLeading,
@@ -92,7 +90,7 @@ pub enum RopeLayers {
     OnlyWindowed,
 }
 
-/// The usual form of the frequencies' divisors. Unless [`Self::None`], either form is read.
+/// Usual form of the divisors of the frequencies. Unless [`Self::None`], tpc reads both forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeFactors {
     /// No factors.
@@ -103,20 +101,20 @@ pub enum RopeFactors {
     ByContext,
 }
 
-/// The rotation in layers with a sliding window.
+/// Rotation in layers with a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WindowedRope {
-    /// As in other layers.
+    /// Same rotation as in other layers.
     Same,
-    /// With the base `rope.freq_base_swa`, if present.
+    /// Base `rope.freq_base_swa`, if present.
     OwnBase,
-    /// The same base without scaling or factors.
+    /// Same base, without scaling or factors.
     Unscaled,
-    /// Without scaling or factors, with the base `rope.freq_base_swa` or else the same.
+    /// Base `rope.freq_base_swa` or else the same base, without scaling or factors.
     UnscaledOwnBase,
-    /// Without scaling, with the base `rope.freq_base_swa` or else this number. The factor on rotated elements is the
-    /// other layers' factor.
+    /// Base `rope.freq_base_swa` or else this number, without scaling. The factor on rotated elements is the other
+    /// layers' factor.
     Local(f32),
-    /// Without scaling or factors, with the base `rope.freq_base`. The other layers have their own base.
+    /// Base `rope.freq_base`, without scaling or factors. The other layers have their own base.
     UnscaledPlainBase,
 }

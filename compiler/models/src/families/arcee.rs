@@ -4,6 +4,7 @@ use tpc_ir::op::{RopeMode, UnaryKind};
 
 use crate::description::{Activation, Arch, AttentionForm, FfnForm, RopeFactors, RopeForm};
 
+/// `arcee`: Llama with squared ReLU and no gate.
 pub(crate) const ARCEE: Arch = Arch {
     name: "arcee",
     attention: AttentionForm {

@@ -1,5 +1,3 @@
-//! BLOOM.
-
 use tpc_ir::op::UnaryKind;
 
 use crate::description::{

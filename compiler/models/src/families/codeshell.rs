@@ -1,5 +1,3 @@
-//! CodeShell.
-
 use tpc_ir::op::UnaryKind;
 
 use crate::description::{

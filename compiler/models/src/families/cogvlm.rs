@@ -1,5 +1,3 @@
-//! CogVLM.
-
 use crate::description::{Arch, AttentionForm, Presence, QkvForm, RopeBase, RopeForm};
 
 /// `cogvlm`: the text part. Images have their own matrices in every layer.

@@ -1,5 +1,3 @@
-//! DBRX.
-
 use tpc_ir::op::NormKind;
 
 use crate::description::{
@@ -13,7 +11,7 @@ pub(crate) const DBRX: Arch = Arch {
         ..Arch::CLASSIC.norm
     },
     norms: BlockNorms {
-        // The files' name of the feed-forward input norm.
+        // Name of the feed-forward input norm in DBRX files.
         pre_ffn: Some("attn_output_norm"),
         ..BlockNorms::PRE
     },

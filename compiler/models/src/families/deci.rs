@@ -3,7 +3,7 @@
 use super::llama::LLAMA;
 use crate::description::{Arch, Experts, FfnForm, Sublayers};
 
-/// `deci`: Llama, but some layers lack attention, have a matrix in its place, or are empty.
+/// `deci`: Llama, with some layers that lack attention, have a matrix instead, or are empty.
 pub(crate) const DECI: Arch = Arch {
     name: "deci",
     sublayers: Sublayers::ByCounts,

@@ -9,8 +9,8 @@ use crate::description::{
     SwigluLimits, Window, WindowedRope, YarnFactor,
 };
 
-/// `deepseek4`: mixed residual streams; attention to a window and to blocks of all tokens. An indexer selects the short
-/// blocks.
+/// `deepseek4`: mixed residual streams; attention to a window and to blocks of all tokens. An indexer selects among the
+/// short blocks.
 pub(crate) const DEEPSEEK4: Arch = Arch {
     name: "deepseek4",
     residual: Residual::Hyper(HyperForm::Mixed(StreamsEnd::Gated)),

@@ -8,7 +8,7 @@ use crate::description::{
 };
 use tpc_ir::op::RopeMode;
 
-/// `dream`: as Qwen 2.
+/// `dream`: same as Qwen 2.
 pub(crate) const DREAM: Arch = Arch {
     name: "dream",
     attention: AttentionForm {
@@ -20,7 +20,7 @@ pub(crate) const DREAM: Arch = Arch {
     ..QWEN2
 };
 
-/// `llada`: as Llama.
+/// `llada`: same as Llama.
 pub(crate) const LLADA: Arch = Arch {
     name: "llada",
     attention: AttentionForm {
@@ -57,7 +57,7 @@ pub(crate) const LLADA_MOE: Arch = Arch {
     ..QWEN3MOE
 };
 
-/// `rnd1`: as Qwen 3's mixture of experts.
+/// `rnd1`: same as Qwen 3's mixture of experts.
 pub(crate) const RND1: Arch = Arch {
     name: "rnd1",
     attention: AttentionForm {

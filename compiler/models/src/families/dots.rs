@@ -21,8 +21,8 @@ pub(crate) const DOTS1: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `dots3note`: gated latent attention. Some layers have a window and their own sizes; an indexer selects the others'
-/// cells.
+/// `dots3note`: gated latent attention. Some layers have a window and their own sizes; an indexer selects the other
+/// layers' cells.
 pub(crate) const DOTS3NOTE: Arch = Arch {
     name: "dots3note",
     attention: AttentionForm {

@@ -1,5 +1,3 @@
-//! Falcon H1.
-
 use crate::description::{Arch, FfnForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer};
 
 /// `falcon-h1`: attention and a selective scan in parallel. The files' weights include its multipliers.

@@ -8,7 +8,7 @@ use crate::description::{
     ScaleRule, ValueNorm, ValueSource, Window, WindowedRope,
 };
 
-/// `gemma`: in all Gemma files, norm weights already include the 1 that the model adds.
+/// `gemma`: the norm weights of all Gemma files include the 1 that the model adds.
 pub(crate) const GEMMA: Arch = Arch {
     name: "gemma",
     embedding: EmbeddingForm {
@@ -75,8 +75,8 @@ pub(crate) const GEMMA3: Arch = Arch {
     ..GEMMA
 };
 
-/// `gemma4`: full-attention layers use keys as values. E2B and E4B have embeddings per layer and shared caches. The
-/// model with experts (26B) is refused.
+/// `gemma4`: full-attention layers use keys as values. E2B and E4B have embeddings per layer and shared caches. tpc
+/// refuses the model with experts (26B).
 pub(crate) const GEMMA4: Arch = Arch {
     name: "gemma4",
     embedding: EmbeddingForm {

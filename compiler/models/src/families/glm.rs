@@ -10,7 +10,7 @@ use crate::description::{
     SwigluLimits,
 };
 
-/// `chatglm`: also GLM 4 9B and Edge in early conversions.
+/// `chatglm`: includes early conversions of GLM 4 9B and Edge.
 pub(crate) const CHATGLM: Arch = Arch {
     name: "chatglm",
     attention: AttentionForm {

@@ -1,5 +1,3 @@
-//! GPT-2.
-
 use tpc_ir::op::UnaryKind;
 
 use crate::description::{

@@ -43,7 +43,7 @@ const EXPERTS: ExpertForm = ExpertForm {
     ..ExpertForm::MIXTRAL
 };
 
-/// `granitemoe`: the name of mixtures of experts.
+/// `granitemoe`: mixtures of experts.
 pub(crate) const GRANITEMOE: Arch = Arch {
     name: "granitemoe",
     ..GRANITE

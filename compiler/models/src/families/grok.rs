@@ -1,5 +1,3 @@
-//! Grok.
-
 use tpc_ir::op::{Glu, GluKind};
 
 use crate::description::{

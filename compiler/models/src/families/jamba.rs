@@ -1,5 +1,3 @@
-//! Jamba.
-
 use crate::description::{
     Arch, AttentionForm, ExpertForm, ExpertLayers, ExpertWeights, Experts, FfnForm, Mamba1Form,
     Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ScanHeads, ScanNorms,

@@ -42,7 +42,7 @@ pub(crate) const KIMI_LINEAR: Arch = Arch {
 };
 
 /// `kimi-k3`: gated latent attention, experts that read a latent vector, and residual streams that attend to earlier
-/// ones.
+/// streams.
 pub(crate) const KIMI_K3: Arch = Arch {
     name: "kimi-k3",
     residual: Residual::AttentionResiduals,

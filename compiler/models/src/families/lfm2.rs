@@ -17,7 +17,7 @@ pub(crate) const LFM2: Arch = Arch {
         layers: RecurrentLayers::WithoutKvHeads,
     }),
     head: HeadForm {
-        // The files' name of the output norm.
+        // Name of the output norm in LFM 2 files.
         norm: Some("token_embd_norm"),
         ..Arch::CLASSIC.head
     },

@@ -8,11 +8,11 @@ use crate::description::{
     WeightedSide, Window, WindowKind, WindowedRope,
 };
 
-/// Tokens of a chunk; no key has this number.
+/// Tokens per chunk. Files do not have a key for it.
 const CHUNK: u64 = 8192;
 
-/// `llama4`: every fourth layer has full attention without rotation; the others attend within chunks. Only Maverick
-/// (128 experts) does not normalise queries and keys.
+/// `llama4`: every fourth layer has full attention without rotation; the other layers attend within chunks. Only
+/// Maverick (128 experts) does not normalise queries and keys.
 pub(crate) const LLAMA4: Arch = Arch {
     name: "llama4",
     attention: AttentionForm {

@@ -25,7 +25,7 @@ pub(crate) const MAMBA2: Arch = Arch {
         mixer: RecurrentMixer::Mamba2,
         layers: RecurrentLayers::All,
     }),
-    // Without attention layers, keys about heads do not matter.
+    // Without attention layers, keys about heads have no effect.
     attention: AttentionForm {
         rope: None,
         ..Arch::CLASSIC.attention

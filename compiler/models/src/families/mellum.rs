@@ -3,7 +3,7 @@
 use super::qwen::QWEN3MOE;
 use crate::description::{Arch, AttentionForm, HeadForm, Presence, RopeForm, Window, WindowedRope};
 
-/// `mellum`: Qwen 3's mixture of experts, with a window in three layers of four, which do not scale the rotation.
+/// `mellum`: Qwen 3's mixture of experts. Three layers of four have a window and do not scale the rotation.
 pub(crate) const MELLUM: Arch = Arch {
     name: "mellum",
     attention: AttentionForm {

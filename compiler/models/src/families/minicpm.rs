@@ -1,4 +1,4 @@
-//! MiniCPM 1 and 2, and MiniCPM 3.
+//! MiniCPM 1 to 3.
 
 use super::granite::GRANITE;
 use crate::description::{

@@ -1,4 +1,4 @@
-//! The architectures: a constant each, a file per family.
+//! All architectures: one constant each, one file per family.
 
 mod afmoe;
 mod arcee;
@@ -198,11 +198,10 @@ pub const ARCHS: &[&Arch] = &[
     &xverse::XVERSE,
 ];
 
-/// Returns the architecture of that name.
+/// Returns the architecture `name`.
 ///
 /// # Errors
-///
-/// Returns [`ArchError::Unsupported`], with the nearest supported name.
+/// Returns [`ArchError::Unsupported`] with the nearest supported name.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
     ARCHS
         .iter()

@@ -1,5 +1,3 @@
-//! MPT.
-
 use tpc_ir::op::{NormKind, UnaryKind};
 
 use crate::description::{

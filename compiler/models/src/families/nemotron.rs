@@ -8,7 +8,7 @@ use crate::description::{
     Sublayers,
 };
 
-/// `nemotron`: the files' norm weights include the 1 that the model adds.
+/// `nemotron`: the norm weights in files include the 1 that the model adds.
 pub(crate) const NEMOTRON: Arch = Arch {
     name: "nemotron",
     norm: NormForm::LAYER,

@@ -25,7 +25,7 @@ pub(crate) const OLMO: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `olmo2`: OLMo 3 adds a window in three layers of four, which do not scale the rotation.
+/// `olmo2`: OLMo 3 has a window in three layers of four, which do not scale the rotation.
 pub(crate) const OLMO2: Arch = Arch {
     name: "olmo2",
     norms: BlockNorms::POST,

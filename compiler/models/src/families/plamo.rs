@@ -1,4 +1,4 @@
-//! PLaMo 1 and 3.
+//! PLaMo 1 to 3.
 
 use tpc_ir::op::{Glu, GluKind};
 

@@ -5,7 +5,7 @@ use crate::description::{
     HeadForm, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
 };
 
-/// `qwen`: the width counts gate and up.
+/// `qwen`: the feed-forward width includes gate and up.
 pub(crate) const QWEN: Arch = Arch {
     name: "qwen",
     attention: AttentionForm {

@@ -1,8 +1,6 @@
-//! Refact.
-
 use crate::description::{Alibi, Arch, AttentionForm, Experts, FfnForm, Models};
 
-/// `refact`: ALiBi without a key. llama.cpp loads experts of such files and does not run them.
+/// `refact`: ALiBi without a key. llama.cpp loads the experts of such files, but does not run them.
 pub(crate) const REFACT: Arch = Arch {
     name: "refact",
     attention: AttentionForm {

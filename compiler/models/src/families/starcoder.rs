@@ -5,13 +5,13 @@ use tpc_ir::op::UnaryKind;
 use super::gpt2::GPT2;
 use crate::description::{Activation, Arch, AttentionForm, FfnForm, NormForm, Presence};
 
-/// `starcoder`: GPT-2 with one KV head. Also SantaCoder.
+/// `starcoder`: GPT-2 with one KV head, including SantaCoder.
 pub(crate) const STARCODER: Arch = Arch {
     name: "starcoder",
     ..GPT2
 };
 
-/// `starcoder2`: the files lack the authors' window.
+/// `starcoder2`: files lack the window of the published model.
 pub(crate) const STARCODER2: Arch = Arch {
     name: "starcoder2",
     norm: NormForm::LAYER,

@@ -1,5 +1,3 @@
-//! Sizes of attention to rows of tokens and blocks.
-
 use super::heads::HeadElements;
 use super::keys::Keys;
 use crate::description::CompressedForm;
@@ -9,16 +7,16 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompressedHParams {
     pub(crate) form: CompressedForm,
-    /// Elements of the latent vector of queries.
+    /// Size of the latent vector of queries.
     pub(crate) q_rank: Size,
     pub(crate) row: Size,
-    /// The number of head groups. Each group has its own output projection.
+    /// Number of head groups, each with its own output projection.
     pub(crate) groups: Size,
-    /// Elements of a group's projection.
+    /// Size of a group's projection.
     pub(crate) out_rank: Size,
-    /// Elements of all groups.
+    /// Size of all groups' projections together.
     pub(crate) out_width: Size,
-    /// Tokens per block in each layer; 0 without blocks.
+    /// Tokens per block of each layer; 0 without blocks.
     blocks: Vec<u64>,
 }
 
@@ -62,14 +60,14 @@ impl CompressedHParams {
         })
     }
 
-    /// Returns a group's elements. `n_head` counts all heads.
+    /// Returns the number of elements of a group. `n_head` counts all heads.
     pub(crate) fn group_width(&self, arch: &str, n_head: u64) -> Result<Size, ArchError> {
         if !n_head.is_multiple_of(self.groups.n) {
             return Err(ArchError::Contradiction {
                 key: format!("{arch}.{}", self.groups.from),
                 found: self.groups.n.to_string(),
                 with: format!("{arch}.attention.head_count = {n_head}"),
-                expected: "a divisor of it".into(),
+                expected: "a divisor of that number".into(),
             });
         }
         Size::product(

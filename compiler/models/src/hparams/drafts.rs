@@ -1,5 +1,3 @@
-//! Draft blocks: the last blocks of a file, which predict further tokens.
-
 use std::ops::Range;
 
 use super::keys::Keys;
@@ -7,10 +5,10 @@ use crate::description::Arch;
 use crate::error::ArchError;
 use crate::options::Drafting;
 
-/// The number of draft blocks, the last of `block_count`.
+/// Number of draft blocks, the last blocks of `block_count`.
 const DRAFTS: &str = "nextn_predict_layers";
 
-/// Returns the layers that logits depend on, of `n_block` layers and draft blocks.
+/// Returns the number of layers that logits depend on. `n_block` includes draft blocks.
 pub(super) fn main_layers(keys: &Keys<'_>, n_block: usize) -> Result<usize, ArchError> {
     let Some(n) = keys.count(DRAFTS)? else {
         return Ok(n_block);

@@ -1,5 +1,3 @@
-//! Mixtures of experts: counts, and rules of selection.
-
 use super::ffn_width::FfnWidth;
 use super::heads;
 use super::keys::Keys;
@@ -12,12 +10,12 @@ use crate::size::Size;
 pub(crate) struct ExpertHParams {
     pub(crate) count: u64,
     pub(crate) used: u64,
-    /// Elements of the vector that selected experts read and write; `None` if that is the residual stream.
+    /// Size of the vector that selected experts read and write; `None` for the residual stream.
     pub(crate) latent: Option<Size>,
-    /// `Some` if a token uses experts of only some groups.
+    /// Groups, if a token uses only experts of some groups.
     pub(crate) groups: Option<Groups>,
     pub(crate) gating: Gating,
-    /// Leading layers with fixed experts per vocabulary token.
+    /// Number of first layers with fixed experts per vocabulary token.
     pub(crate) by_token: u64,
     /// True if a token's weights are divided by their sum.
     pub(crate) normalised: bool,
@@ -25,19 +23,18 @@ pub(crate) struct ExpertHParams {
     pub(crate) of_groups: Option<GroupExperts>,
 }
 
-/// Further experts, one per group of `size` experts.
+/// Group experts, one per group of `size` experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GroupExperts {
     pub(crate) count: Size,
-    /// Experts per group.
     pub(crate) size: u64,
-    /// Group experts per token.
+    /// Group experts that a token uses.
     pub(crate) used: u64,
     pub(crate) width: FfnWidth,
     pub(crate) scale: f32,
 }
 
-/// The groups of experts: their number, and the number that a token uses. Groups have equal sizes.
+/// Number of expert groups of equal size, and number that a token uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Groups {
     pub(crate) count: u64,
@@ -83,7 +80,6 @@ impl ExpertHParams {
             },
             scale: match form.weights_scale {
                 KeyUse::Ignored => None,
-                // A factor of 1 is omitted.
                 KeyUse::Read | KeyUse::ReadOr(_) => keys
                     .positive("expert_weights_scale")?
                     .filter(|&scale| scale != 1.0),
@@ -99,7 +95,7 @@ impl ExpertHParams {
 }
 
 impl GroupExperts {
-    /// Reads the sizes for `experts` experts, `used_experts` per token. The default width is a head's.
+    /// Reads the sizes for `experts` experts with `used_experts` per token. The default width is a head's size.
     fn read(
         keys: &Keys<'_>,
         experts: u64,
@@ -147,7 +143,12 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
     };
     if !experts.is_multiple_of(count) {
         let with = format!("{} = {experts}", keys.name("expert_count"));
-        return Err(contradiction(COUNT, count, with, "a divisor of it"));
+        return Err(contradiction(
+            COUNT,
+            count,
+            with,
+            "a divisor of that number",
+        ));
     }
     let used = keys.require_count(USED)?;
     if used > count {
@@ -160,10 +161,9 @@ fn groups(keys: &Keys<'_>, experts: u64, used_experts: u64) -> Result<Option<Gro
             USED,
             used,
             with,
-            "enough groups to hold them",
+            "enough groups for these experts",
         ));
     }
-    // A token that may use all groups is not restricted.
     Ok((used < count).then_some(Groups { count, used }))
 }
 

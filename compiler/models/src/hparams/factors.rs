@@ -1,5 +1,3 @@
-//! Factors, biases and bounds from metadata.
-
 use tpc_ir::op::Temperature;
 
 use super::keys::Keys;
@@ -9,7 +7,7 @@ use crate::description::{
 };
 use crate::error::ArchError;
 
-/// Returns the number of a key; `None` if it is 0.
+/// Returns a key's number; `None` for 0.
 pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     let given = match used {
         KeyUse::Ignored => return Ok(None),
@@ -19,7 +17,7 @@ pub(super) fn factor(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<
     Ok(given.filter(|&x| x != 0.0))
 }
 
-/// Returns a key's bound above 0.
+/// Returns a key's bound, if above 0.
 pub(super) fn bound(keys: &Keys<'_>, used: KeyUse, key: &str) -> Result<Option<f32>, ArchError> {
     match used {
         KeyUse::Ignored => Ok(None),
@@ -93,7 +91,6 @@ pub(super) fn alibi(keys: &Keys<'_>, form: Alibi, n_layer: usize) -> Result<f32,
     Ok(keys.positive(KEY)?.unwrap_or(default))
 }
 
-/// Reads the factor on queries that grows with the position.
 pub(super) fn temperature(
     keys: &Keys<'_>,
     form: TemperatureForm,

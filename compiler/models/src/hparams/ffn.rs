@@ -1,5 +1,3 @@
-//! Each layer's feed-forward sublayer: dense or experts, and its width.
-
 use super::experts::ExpertHParams;
 use super::ffn_width::FfnWidth;
 use super::keys::Keys;
@@ -16,7 +14,7 @@ const EXPERT: &str = "expert_feed_forward_length";
 const STEP: &str = "interleave_moe_layer_step";
 const SHARED: &str = "expert_shared_feed_forward_length";
 
-/// A width's key, and the message names of the width and its double.
+/// A width's metadata key, with the names of the width and of twice the width in messages.
 #[derive(Clone, Copy)]
 struct WidthKey {
     key: &'static str,
@@ -44,13 +42,13 @@ const EXPERT_WIDTH: WidthKey = WidthKey {
     once: EXPERT,
     twice: "2 × expert_feed_forward_length",
 };
-/// The default width of experts if `feed_forward_length` counts all experts of a token.
+/// Default width of experts if `feed_forward_length` counts all experts of a token.
 const EXPERT_WIDTH_OF_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
     twice: "2 × feed_forward_length / expert_used_count (no expert_feed_forward_length is given)",
 };
-/// The width of experts without a key.
+/// Default width of experts in other architectures.
 const EXPERT_WIDTH_AS_DENSE: WidthKey = WidthKey {
     key: DENSE,
     once: "feed_forward_length (no expert_feed_forward_length is given)",
@@ -69,9 +67,8 @@ pub(crate) enum LayerFfn {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ExpertWidths {
-    /// One expert.
     pub(crate) each: FfnWidth,
-    /// The dense network parallel to the experts.
+    /// Dense network in parallel with the experts.
     pub(crate) dense: Option<FfnWidth>,
     pub(crate) shared: Option<Size>,
 }
@@ -175,7 +172,6 @@ const fn key_of(form: DenseWidth) -> WidthKey {
     }
 }
 
-/// Returns the form of experts, if the file has experts.
 fn expert_form<'a>(
     keys: &Keys<'_>,
     experts: &'a Experts,
@@ -218,7 +214,6 @@ fn layer_kinds(
         ExpertLayers::WithRouter => return Ok(vec![LayerKind::ByRouter; n_layer]),
     };
     let kind = |il: u64| {
-        // 0 is the only multiple of 0.
         if il >= leading.unwrap_or(0) && (il + 1).is_multiple_of(step) {
             LayerKind::Experts
         } else {
@@ -280,13 +275,13 @@ fn shared_width(
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
-    /// The limit in experts.
+    /// Bound of the experts.
     pub(crate) experts: Option<f32>,
-    /// The limit in dense networks and the shared expert.
+    /// Bound of dense networks and the shared expert.
     pub(crate) dense: Option<f32>,
 }
 
-/// Smaller bounds are no bound.
+/// Bounds below this number have no effect.
 const LEAST_LIMIT: f32 = 1e-6;
 
 pub(super) fn limits(

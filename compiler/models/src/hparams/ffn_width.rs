@@ -1,10 +1,8 @@
-//! The width of a feed-forward network.
-
 use crate::size::Size;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FfnWidth {
     pub(crate) n: Size,
-    /// The width of gate and up in one matrix.
+    /// Width of gate and up in one matrix.
     pub(crate) gate_up: Size,
 }

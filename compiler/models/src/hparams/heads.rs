@@ -1,11 +1,8 @@
-//! Attention heads: number and size per layer, rotation, and shared caches.
-
 use super::keys::{Keys, Pattern};
 use super::windows::Reach;
 use crate::description::{Arch, HeadSizes, KeyUse, RecurrentLayers, RopeLayers};
 use crate::error::ArchError;
 
-/// Elements of a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadElements {
     /// Elements of a query head and of a key head.
@@ -47,8 +44,8 @@ pub(super) fn counts(
     Ok([n_head, n_head_kv])
 }
 
-/// Returns the head sizes in layers with full attention and with a window. If the form has one size, both are the first
-/// layer's, whose reach is `first`.
+/// Returns the head sizes in layers with full attention and in layers with a window. If the form has one size for both,
+/// the size is the first layer's, whose reach is `first`.
 pub(super) fn elements(
     keys: &Keys<'_>,
     form: HeadSizes,
@@ -82,14 +79,14 @@ pub(super) fn elements(
 
 fn equal_share(keys: &Keys<'_>, n_embd: u64, n_head: u64) -> Result<u64, ArchError> {
     match n_embd.checked_div(n_head) {
-        // A layer without heads has its own error.
+        // Another check reports layers without heads.
         None => Ok(1),
         Some(d) if d > 0 && d * n_head == n_embd => Ok(d),
         Some(_) => Err(ArchError::Contradiction {
             key: keys.name("embedding_length"),
             found: n_embd.to_string(),
             with: format!("{} = {n_head}", keys.name("attention.head_count")),
-            expected: "a multiple of it, or a value for attention.key_length".into(),
+            expected: "a multiple of that number, or a value for attention.key_length".into(),
         }),
     }
 }
@@ -149,7 +146,7 @@ pub(super) fn rope_uses(
     })
 }
 
-/// Returns the layer whose caches each layer reads, unless it has its own.
+/// Returns the layer whose caches each layer reads; `None` for its own.
 pub(super) fn cache_owners(
     keys: &Keys<'_>,
     used: KeyUse,

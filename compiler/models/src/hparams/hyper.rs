@@ -1,5 +1,3 @@
-//! Residual streams side by side.
-
 use super::keys::Keys;
 use crate::description::HyperForm;
 use crate::error::ArchError;
@@ -9,20 +7,20 @@ use crate::size::Size;
 pub(crate) struct HyperHParams {
     pub(crate) form: HyperForm,
     pub(crate) streams: Size,
-    /// Elements of all streams.
+    /// Elements of all streams together.
     pub(crate) width: Size,
-    /// Gates of a sublayer: two per stream, plus the mixing matrix's elements.
+    /// Number of gates of a sublayer: two per stream, plus the elements of the mixing matrix.
     pub(crate) gates: Size,
     pub(crate) rank: Size,
-    /// Added to gates.
+    /// Epsilon added to gates.
     pub(crate) eps: f32,
-    /// The largest gate on a sublayer's output.
+    /// Maximum gate on a sublayer's output.
     pub(crate) magnitude: f32,
-    /// Normalisations of the matrix.
+    /// Number of normalisations of the mixing matrix.
     pub(crate) iterations: u64,
 }
 
-/// The maximum streams, and normalisations of their matrix; real models have far fewer.
+/// Maximum number of streams and of normalisations. Published models have far fewer.
 const MOST: u64 = 1024;
 
 impl HyperHParams {

@@ -1,5 +1,3 @@
-//! The indexer of sparse attention: sizes, and layers.
-
 use super::keys::{Keys, Pattern};
 use crate::description::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, Selection};
 use crate::error::ArchError;
@@ -9,29 +7,28 @@ use crate::size::Size;
 pub(crate) struct IndexerHParams {
     pub(crate) form: IndexerForm,
     pub(crate) heads: Size,
-    /// Elements of a head and a key.
+    /// Elements of a head and of a key.
     pub(crate) dim: Size,
     pub(crate) width: Size,
-    /// The number of cells that a token attends to. With blocks, the number of tokens in the selected blocks.
+    /// Number of cells that a token attends to. With blocks, number of tokens in the selected blocks.
     pub(crate) top_k: u64,
-    /// Tokens per block in each layer; a layer with 0 attends to all tokens. Empty if single cells are selected.
+    /// Tokens per block of each layer; layers with 0 attend to all tokens. Empty if single cells are selected.
     blocks: Vec<u64>,
-    /// True if tokens attend to their sequence's tokens after the last whole block.
+    /// True if tokens attend to the tokens after the last whole block.
     pub(crate) tail: bool,
-    /// The largest context with all tokens visible. `Some` only if every KV head selects by itself.
+    /// Maximum context in which all tokens are visible. `Some` only if every KV head selects its own blocks.
     pub(crate) dense_up_to: Option<u64>,
-    /// The key norm's epsilon. `None` uses the other norms' epsilon.
+    /// Epsilon of the key norm; `None` for the other norms' epsilon.
     pub(crate) eps: Option<f32>,
     /// True for layers with their own indexer.
     own: Vec<bool>,
 }
 
-/// Without a list, the first `LEADING` layers have indexers, then every `PERIOD`th.
+/// Number of first layers with an indexer if the file lacks a list. After these, every `PERIOD`th layer has one.
 const LEADING: usize = 2;
 const PERIOD: usize = 4;
 
 impl IndexerHParams {
-    /// Reads the sizes, given the number of rotated elements.
     pub(super) fn read(
         keys: &Keys<'_>,
         form: IndexerForm,
@@ -82,7 +79,7 @@ impl IndexerHParams {
         })
     }
 
-    /// Returns a layer's tokens per block, 0 if a token attends to all; `None` if single cells are selected.
+    /// Returns a layer's tokens per block, 0 if tokens attend to all tokens; `None` if single cells are selected.
     pub(crate) fn block(&self, layer: u32) -> Option<u64> {
         self.blocks.get(layer as usize).copied()
     }
@@ -124,11 +121,10 @@ fn indexer_layers(
     Ok(own)
 }
 
-/// Returns each layer's tokens per block.
 fn blocks(keys: &Keys<'_>, selects: Selection, n_layer: usize) -> Result<Vec<u64>, ArchError> {
     const RATIOS: &str = "attention.compress_ratios";
     const POOL: &str = "attention.indexer.kpool";
-    // A graph has a few ops per token of a block.
+    // Limits the graph, which has a few ops per token of a block.
     const MOST: u64 = 64;
     let (key, tokens) = match selects {
         Selection::Cells | Selection::BlocksPerHead => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! An architecture's metadata keys, and checks of hyper-parameters.
+//! Metadata keys of an architecture, and checks of hyper-parameters.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
 
-/// The largest count. Products of two counts fit in 63 bits.
+/// Maximum count. Products of two counts fit in 63 bits.
 const MAX_COUNT: u64 = (1 << 31) - 1;
 
 #[derive(Clone, Copy)]
@@ -52,7 +52,6 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// True if the key is present and 0.
     pub(super) fn is_zero(&self, key: &str) -> Result<bool, ArchError> {
         Ok(self.metadata.get_u64(&self.name(key))? == Some(0))
     }
@@ -68,7 +67,7 @@ impl<'a> Keys<'a> {
         Size::try_new(self.require_count(key)?, key)
     }
 
-    /// Returns a layer's size. 0 is an error: the layer lacks the part.
+    /// Returns a layer's size, or an error for 0.
     pub(super) fn require_in_layer(
         &self,
         layer: usize,
@@ -99,7 +98,7 @@ impl<'a> Keys<'a> {
             key: self.name(key),
             found: n.to_string(),
             with: format!("{} = {of}", self.name(of_key)),
-            expected: "a divisor of it".into(),
+            expected: "a divisor of that number".into(),
         })
     }
 
@@ -125,7 +124,6 @@ impl<'a> Keys<'a> {
     ) -> Result<Vec<u64>, ArchError> {
         match self.count_per_layer(key, n_layer)? {
             Some(counts) => Ok(counts),
-            // The getter returns the error.
             None => self.require_count(key).map(|n| vec![n; n_layer]),
         }
     }
@@ -199,7 +197,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Returns a required finite number, not below 0.
+    /// Returns a required finite number of at least 0.
     pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
         let x = self.metadata.require_f32(&self.name(key))?;
         if x.is_finite() && x >= 0.0 {
@@ -228,7 +226,6 @@ impl<'a> Keys<'a> {
             .unwrap_or_default())
     }
 
-    /// Returns a required number from 0 on.
     pub(super) fn require_number(&self, key: &str) -> Result<u64, ArchError> {
         let n = self.metadata.require_u64(&self.name(key))?;
         self.in_range(key, n)
@@ -259,7 +256,7 @@ impl<'a> Keys<'a> {
         Ok(list.map(u64::from))
     }
 
-    /// Returns the listed layers, or the period.
+    /// Returns the listed layers or the period, if present.
     pub(super) fn pattern(&self, key: &str, n_layer: usize) -> Result<Option<Pattern>, ArchError> {
         let name = self.name(key);
         match self.metadata.value(&name) {
@@ -277,7 +274,6 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// A period or a list of layers.
 pub(super) enum Pattern {
     Period(u32),
     Layers(Vec<bool>),

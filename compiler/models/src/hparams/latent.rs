@@ -1,5 +1,3 @@
-//! Sizes of multi-head latent attention.
-
 use super::keys::Keys;
 use crate::description::LatentForm;
 use crate::error::ArchError;
@@ -8,15 +6,15 @@ use crate::size::Size;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LatentHParams {
     pub(crate) form: LatentForm,
-    /// Elements of the latent vector of queries; `None` if queries are projected from the input.
+    /// Size of the latent vector of queries; `None` if queries are projected from the input.
     pub(crate) q_rank: Option<Size>,
     pub(crate) rank: Size,
-    /// Elements of a cached row: the latent vector and the keys' rotated part.
+    /// Size of a cached row: the latent vector and the keys' rotated part.
     pub(crate) cached: Size,
     pub(crate) dk: u64,
-    /// The first, unrotated elements of a query or key.
+    /// Number of unrotated elements of a query or key, which come first.
     pub(crate) plain: Size,
-    /// The other, rotated elements.
+    /// Number of rotated elements, which follow.
     pub(crate) rotated: u64,
     pub(crate) dv: Size,
     pub(crate) scale: f32,
@@ -51,7 +49,7 @@ impl LatentHParams {
         parts.sizes(keys, form, rotated, yarn)
     }
 
-    /// Returns the sizes in layers with a window; `self` has the others'.
+    /// Returns the sizes in layers with a window. `self` has the sizes in other layers.
     pub(super) fn in_window_layers(
         &self,
         keys: &Keys<'_>,

@@ -1,5 +1,3 @@
-//! Hyper-parameters that may differ between layers.
-
 use super::ffn::{LayerFfn, Limits};
 use super::heads::{self, HeadElements, RopeUse};
 use super::keys::Keys;
@@ -15,7 +13,7 @@ use tpc_ir::Window;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LayerHParams {
     pub(crate) index: u32,
-    /// The file's block of its tensors.
+    /// Block number of the layer's tensors in the file.
     pub(crate) block: u32,
     pub(crate) mixer: Option<Mixer>,
     pub(crate) n_head: u64,
@@ -26,19 +24,15 @@ pub(crate) struct LayerHParams {
     pub(crate) limits: Limits,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
-    /// The layer whose caches this one reads; `None` for its own.
+    /// Layer whose caches this layer reads; `None` for its own.
     pub(crate) kv_from: Option<u32>,
     /// Elements of all queries.
     pub(crate) q_width: Size,
     /// Rows of the query projection, which may include a gate.
     pub(crate) q_projected: Size,
-    /// Elements of all keys.
     pub(crate) k_width: Size,
-    /// Elements of all values.
     pub(crate) v_width: Size,
-    /// Elements of all outputs.
     pub(crate) out_width: Size,
-    /// Rows of the fused projection.
     pub(crate) qkv_width: Size,
 }
 
@@ -46,12 +40,12 @@ pub(crate) struct LayerHParams {
 pub(super) struct Model<'a> {
     pub(super) keys: Keys<'a>,
     pub(super) arch: &'a Arch,
-    /// Layers and draft blocks.
+    /// Number of layers and draft blocks.
     pub(super) n_layer: usize,
     pub(super) n_embd: u64,
 }
 
-/// The unchecked hyper-parameters of all layers and draft blocks, a column each.
+/// Unchecked hyper-parameters of all layers and draft blocks.
 pub(super) struct LayerTable {
     n_head: Vec<u64>,
     n_head_kv: Vec<u64>,
@@ -76,7 +70,6 @@ impl LayerTable {
             n_embd,
         } = model;
         let [n_head, n_head_kv] = heads::counts(&keys, arch, n_layer)?;
-        // Layers without attention may have 0 heads.
         let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
         let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
         let mixers = mixers::mixers(&keys, arch, [&n_head, &n_head_kv], &ffn)?;
@@ -116,8 +109,7 @@ impl LayerTable {
         self.row(model, il, self.mixers[il], self.kv_from[il])
     }
 
-    /// Returns a draft block's checked hyper-parameters. The block attends and rotates, independent of the layers, and
-    /// has its own caches.
+    /// Returns a draft block's checked hyper-parameters. A draft block always attends, rotates, and has its own caches.
     pub(super) fn draft(&self, model: Model<'_>, il: usize) -> Result<LayerHParams, ArchError> {
         let row = self.row(model, il, Some(Mixer::Attention), None)?;
         let rope = match &model.arch.attention.rope {
@@ -141,7 +133,6 @@ impl LayerTable {
         let [n_head, n_head_kv] = if attends {
             self.check_heads(&model.keys, il)?
         } else {
-            // A layer without attention does not use heads.
             [0, 0]
         };
         let widths = Widths::new(model.arch, n_head, n_head_kv, heads)?;
@@ -151,7 +142,7 @@ impl LayerTable {
                 key: model.keys.name("embedding_length"),
                 found: model.n_embd.to_string(),
                 with: format!("{} rows of attn_qkv in layer {il}", widths.qkv.n),
-                expected: "a third of them".into(),
+                expected: "a third of these rows".into(),
             });
         }
         let share = model.n_embd.checked_div(n_head).unwrap_or(dk);
@@ -179,8 +170,7 @@ impl LayerTable {
         })
     }
 
-    /// Returns the query and KV heads of a layer with attention: above 0, with an equal number of query heads per KV
-    /// head.
+    /// Returns the query and KV heads of a layer with attention. Both are above 0, and KV heads divide query heads.
     fn check_heads(&self, keys: &Keys<'_>, il: usize) -> Result<[u64; 2], ArchError> {
         let (n_head, n_head_kv) = (self.n_head[il], self.n_head_kv[il]);
         keys.require_in_layer(il, n_head, "attention.head_count")?;
@@ -195,7 +185,7 @@ impl LayerTable {
                 "{} = {n_head} in layer {il}",
                 keys.name("attention.head_count")
             ),
-            expected: "a divisor of it".into(),
+            expected: "a divisor of that number".into(),
         })
     }
 }
@@ -234,7 +224,7 @@ impl Widths {
             dv,
             "attention.head_count_kv × attention.value_length",
         )?;
-        // Each is bounded, so the sum does not overflow.
+        // The heads are bounded, so the sum does not overflow.
         let rows = match arch.attention.qkv {
             QkvForm::FusedThirds => 3 * q_projected.n,
             QkvForm::Separate | QkvForm::Fused => q_projected.n + k.n + v.n,

@@ -1,16 +1,12 @@
-//! How often the layers run.
-
 use super::keys::Keys;
 use super::limits::MAX_LAYERS;
 use crate::description::LoopForm;
 use crate::error::ArchError;
 
-/// How often the layers run. Runs share weights and have their own caches.
+/// Number and order of runs of the layers. Runs share weights and have their own caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loops {
-    /// All layers, `count` times.
     Counted {
-        /// The number of runs, at least 1.
         count: usize,
         /// True if the output norm is applied between runs.
         normed: bool,
@@ -18,11 +14,11 @@ pub(crate) enum Loops {
     Stacks(Stacks),
 }
 
-/// Two stacks of layers; the low stack comes first in the file.
+/// Two stacks of layers. The low stack comes first in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stacks {
     pub(crate) layers: usize,
-    /// Runs of the low stack before each run of the high one.
+    /// Runs of the low stack before each run of the high stack.
     pub(crate) low: usize,
 }
 
@@ -43,7 +39,7 @@ impl Loops {
         }
     }
 
-    /// Returns the runs of layers for `n_layer` layers in the file.
+    /// Returns the number of layer runs for `n_layer` layers in the file.
     pub(super) const fn runs(self, n_layer: usize) -> usize {
         match self {
             Loops::Counted { count, .. } => n_layer * count,
@@ -89,7 +85,7 @@ fn read_stacks(keys: &Keys<'_>, n_layer: usize) -> Result<Stacks, ArchError> {
             key: keys.name("block_count"),
             found: n_layer.to_string(),
             with: format!("{} = {layers} and {runs} runs of stacks", keys.name(LAYERS)),
-            expected: "the product of both".into(),
+            expected: "the product of both numbers".into(),
         });
     }
     let small = |n| usize::try_from(n).expect("invariant: at most MAX_LAYERS");

@@ -1,5 +1,3 @@
-//! Token mixers: attention, recurrence or both.
-
 use super::ffn::LayerFfn;
 use super::keys::{Keys, Pattern};
 use crate::description::{Arch, RecurrentLayers, Sublayers};
@@ -9,13 +7,13 @@ use crate::error::ArchError;
 pub(crate) enum Mixer {
     Attention,
     Recurrent,
-    /// Both, side by side.
+    /// Attention and recurrence in parallel.
     Both,
-    /// A matrix in place of attention.
+    /// A matrix instead of attention.
     Matrix,
 }
 
-/// Returns every layer's mixer, given its heads, KV heads and feed-forward sublayer. `None` means no mixer.
+/// Returns every layer's token mixer, if any, given its heads, KV heads and feed-forward sublayer.
 pub(super) fn mixers(
     keys: &Keys<'_>,
     arch: &Arch,

@@ -1,10 +1,8 @@
 //! Hyper-parameters: a model's metadata, read by the description's rules and checked.
 //!
-//! Defaults and meanings are llama.cpp's, because files are written for it. A 0 often means an absent value.
+//! Defaults and meanings are llama.cpp's, because files are written for llama.cpp. A 0 often means an absent value.
 //! `rope.scaling.*` are read even with the default scaling type. YaRN's factor on rotated elements leaves out the part
 //! that the op computes.
-//!
-//! This module is independent of blocks and graphs: blocks read these structs, which read keys.
 
 mod compressed;
 mod drafts;

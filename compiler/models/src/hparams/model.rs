@@ -1,5 +1,3 @@
-//! The hyper-parameters of a model.
-
 use tpc_ir::Window;
 use tpc_ir::op::{NormKind, Rope, Temperature};
 
@@ -25,7 +23,7 @@ use crate::options::Drafting;
 use crate::size::Size;
 use tpc_gguf::{Header, Metadata};
 
-/// A model's hyper-parameters, by the part of the network that reads them.
+/// Hyper-parameters of a model, by the part of the network that reads them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct HParams {
     pub(crate) name: Option<String>,
@@ -39,18 +37,18 @@ pub(crate) struct HParams {
     pub(crate) recurrent: Option<RecurrentHParams>,
     pub(crate) residual: ResidualHParams,
     pub(crate) logits: LogitHParams,
-    /// The layers that logits depend on, in execution order.
+    /// Layers that logits depend on, in execution order.
     pub(crate) layers: Vec<LayerHParams>,
     pub(crate) loops: Loops,
     pub(crate) drafts: Vec<LayerHParams>,
-    /// Layers and draft blocks of the file.
+    /// Number of layers and draft blocks in the file.
     pub(crate) n_layer_all: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EmbeddingHParams {
     pub(crate) scale: Option<f32>,
-    /// Width of one layer's embeddings, and of all layers'.
+    /// Width of one layer's embeddings, and of all layers' embeddings.
     pub(crate) per_layer: Option<[Size; 2]>,
     pub(crate) ngrams: Option<NgramHParams>,
 }
@@ -58,7 +56,6 @@ pub(crate) struct EmbeddingHParams {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct NormHParams {
     pub(crate) kind: NormKind,
-    /// Added under the root.
     pub(crate) eps: f32,
 }
 
@@ -66,33 +63,33 @@ pub(crate) struct NormHParams {
 pub(crate) struct PositionHParams {
     pub(crate) n_ctx_train: u64,
     pub(crate) n_ctx_orig: u64,
-    /// Rotation in layers with full attention and with a window.
+    /// Rotation in layers with full attention and in layers with a window.
     pub(crate) rope: Option<[Rope; 2]>,
 }
 
-/// Attention, except head sizes, which differ between layers.
+/// Hyper-parameters of attention, except head sizes, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttentionHParams {
-    /// Latent attention's sizes with full attention and with a window.
+    /// Sizes of latent attention in layers with full attention and in layers with a window.
     pub(crate) latent: Option<[LatentHParams; 2]>,
     pub(crate) compressed: Option<CompressedHParams>,
     pub(crate) indexer: Option<IndexerHParams>,
     pub(crate) window: Option<Window>,
-    /// 0 without ALiBi.
+    /// ALiBi's bias; 0 without ALiBi.
     pub(crate) max_alibi_bias: f32,
-    /// The bound of the logits; 0 without.
+    /// Bound of the logits; 0 without a bound.
     pub(crate) softcap: f32,
     pub(crate) temperature: Option<Temperature>,
-    /// The largest element of a query, key or value.
+    /// Bound of elements of queries, keys and values.
     pub(crate) qkv_clamp: Option<f32>,
     pub(crate) value_scale: Option<f32>,
 }
 
-/// The feed-forward sublayers, except widths, which differ between layers.
+/// Hyper-parameters of feed-forward sublayers, except widths, which differ between layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FfnHParams {
     pub(crate) experts: Option<ExpertHParams>,
-    /// SiTU's bounds on gate and up.
+    /// Bounds of SiTU on gate and up.
     pub(crate) situ: Option<(f32, Option<f32>)>,
 }
 
@@ -108,13 +105,13 @@ pub(crate) struct LogitHParams {
     pub(crate) softcap: Option<f32>,
 }
 
-/// How sublayers join the residual stream, with metadata values.
+/// Connection of sublayers with the residual stream, with metadata values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Join {
     Sequential,
     FromNorms,
     AttentionResiduals {
-        /// Layers between kept streams.
+        /// Number of layers between kept streams.
         period: u64,
     },
     Hyper(HyperHParams),
@@ -282,7 +279,6 @@ fn epsilon(keys: &Keys<'_>, norm: NormKind) -> Result<f32, ArchError> {
     })
 }
 
-/// Returns the widths of one layer's embeddings and of all layers'.
 fn per_layer(
     keys: &Keys<'_>,
     used: KeyUse,

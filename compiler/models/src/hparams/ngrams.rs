@@ -1,5 +1,3 @@
-//! Sizes and hashes of n-gram embeddings.
-
 use tpc_ir::Interval;
 use tpc_ir::op::NgramRows;
 
@@ -7,29 +5,28 @@ use super::keys::Keys;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// n-gram embeddings, which one layer reads.
+/// Hyper-parameters of n-gram embeddings, which one layer reads.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NgramHParams {
     pub(crate) layer: u32,
-    /// The rows that a token's n-grams select.
+    /// Hashes that select the rows of a token's n-grams.
     pub(crate) hash: NgramRows,
     pub(crate) dim: Size,
-    /// Elements of a token's rows.
+    /// Elements of a token's rows together.
     pub(crate) width: Size,
-    /// The minimum number of table rows.
+    /// Minimum number of table rows.
     pub(crate) rows: Size,
     pub(crate) taps: Size,
-    /// Steps between taps.
+    /// Steps between taps of the convolution.
     pub(crate) dilation: u64,
 }
 
-/// Limits of the n-gram length, tables and taps. Real models are far below.
+/// Limits of the n-gram length, tables and taps, far above published models.
 const MAX_TOKENS: u64 = 64;
 const MAX_TABLES: u64 = 1024;
 const MAX_TAPS: u64 = 64;
 
 impl NgramHParams {
-    /// Reads the sizes; `None` for a model without n-grams.
     pub(super) fn read(keys: &Keys<'_>, n_layer: usize) -> Result<Option<NgramHParams>, ArchError> {
         const LAYERS: &str = "ple.layers";
         const TOKENS: &str = "ple.ngram_size";

@@ -1,5 +1,3 @@
-//! Parameters of rotary position embedding, and their scaling beyond the trained context.
-
 use tpc_ir::op::{Rope, RopeMode};
 
 use super::keys::Keys;
@@ -10,7 +8,6 @@ use crate::description::{
 use crate::error::ArchError;
 use tpc_diag::suggest::shorten;
 
-/// How frequencies are scaled beyond the trained context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScalingType {
     None,
@@ -28,8 +25,8 @@ struct Scaling {
     n_ctx_orig: u64,
 }
 
-/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If both rotations have the
-/// same number of elements, the number is the first layer's, whose reach is `first`.
+/// Reads the rotations with full attention and with a window, for heads of `dk` elements. If the form has one number of
+/// rotated elements, the number is the first layer's, whose reach is `first`.
 pub(super) fn read(
     keys: &Keys<'_>,
     attention: &AttentionForm,
@@ -107,7 +104,7 @@ pub(super) fn read(
     Ok(Some([full, windowed]))
 }
 
-/// Returns the rotation of all `dk` elements that keys do not change.
+/// Returns the rotation of all `dk` elements, without keys.
 fn fixed_rotation(form: &RopeForm, dk: u64, n_ctx_orig: u64) -> Rope {
     Rope {
         n_ctx_orig,
@@ -120,7 +117,7 @@ fn given_base(keys: &Keys<'_>) -> Result<f32, ArchError> {
     Ok(keys.positive("rope.freq_base")?.unwrap_or(10_000.0))
 }
 
-/// Returns the frequencies' base for heads of `dk` elements.
+/// Returns the base of the frequencies for heads of `dk` elements.
 fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     const ALPHA: &str = "rope.scaling.alpha";
     if form == RopeBase::OfBlocks {
@@ -141,7 +138,7 @@ fn base(keys: &Keys<'_>, form: RopeBase, dk: u64) -> Result<f32, ArchError> {
     Err(keys.out_of_range(ALPHA, alpha, "a factor that leaves the base finite"))
 }
 
-/// Returns the pairing. Pairs by sections if the description reads sections and the file has them.
+/// Returns the pairing, by sections if the description reads sections and the file has them.
 fn mode(keys: &Keys<'_>, form: &RopeForm) -> Result<RopeMode, ArchError> {
     const KEY: &str = "rope.dimension_sections";
     Ok(match form.sections {
@@ -173,12 +170,12 @@ fn scaling_type(keys: &Keys<'_>) -> Result<ScalingType, ArchError> {
     }
 }
 
-/// Returns the rotated elements per head: even, at most `dk`.
+/// Returns the number of rotated elements per head: even, at most `dk`.
 fn dimensions(keys: &Keys<'_>, key: &str, dk: u64) -> Result<u64, ArchError> {
     dimensions_or(keys, key, dk, dk)
 }
 
-/// Returns the rotated elements as [`dimensions`], or `default`.
+/// Returns the result of [`dimensions`], or `default` without the key.
 fn dimensions_or(keys: &Keys<'_>, key: &str, dk: u64, default: u64) -> Result<u64, ArchError> {
     let n = keys.count(key)?.unwrap_or(default);
     if n % 2 == 0 && n <= dk {
@@ -224,7 +221,7 @@ impl Scaling {
     /// Returns the factor on rotated elements.
     ///
     /// YaRN's op itself multiplies by `1 + 0.1 ln(1 / freq_scale)`, so the model's factor is divided by this number.
-    /// The factor is `m(1) / m(log_multiplier)` with `m(x) = 0.1 x ln(factor) + 1` if the file has a multiplier, else
+    /// With `m(x) = 0.1 x ln(factor) + 1`, the factor is `m(1) / m(log_multiplier)` if the file has a multiplier, else
     /// `m(1)`.
     fn attention_factor(&self, keys: &Keys<'_>, form: YarnFactor) -> Result<f32, ArchError> {
         const KEY: &str = "rope.scaling.attn_factor";
@@ -291,7 +288,7 @@ pub(super) fn logit_factor(
         return Ok(1.0);
     }
     let length = (1.0 / rope.freq_scale).ln();
-    // The file's factor on the elements, with the op's part.
+    // The factor on the elements, including the op's part.
     let elements = rope.attn_factor * (1.0 + 0.1 * length);
     let factor = elements * (1.0 + log_multiplier(keys)?.unwrap_or(0.0) * length);
     if (factor * factor).is_finite() && factor > 0.0 {

@@ -1,5 +1,3 @@
-//! Attention windows: length and layers.
-
 use tpc_ir::Window as Span;
 
 use super::keys::{Keys, Pattern};
@@ -8,12 +6,12 @@ use crate::error::ArchError;
 
 const PATTERN: &str = "attention.sliding_window_pattern";
 
-/// The tokens that a layer attends to.
+/// Range of tokens that a layer attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// All earlier ones.
+    /// All earlier tokens.
     Full,
-    /// The cells in the model's window.
+    /// The tokens in the model's window.
     Window,
 }
 
@@ -31,7 +29,7 @@ impl Reach {
     }
 }
 
-/// Returns the window, if any, and every layer's reach.
+/// Returns the window, if any, and the reach of every layer.
 pub(super) fn windows(
     keys: &Keys<'_>,
     form: &AttentionForm,
@@ -41,7 +39,6 @@ pub(super) fn windows(
     let period = match form.window {
         Window::Listed if keys.pattern(PATTERN, n_layer)?.is_none() => return Ok(none),
         Window::None => return Ok(none),
-        // With period 0 every layer has a window.
         Window::All | Window::Listed => 0,
         Window::AllButEvery(n) | Window::AllButFirstOfEvery(n) => n,
     };

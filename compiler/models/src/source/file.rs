@@ -1,5 +1,3 @@
-//! The tensors of a file.
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -13,7 +11,7 @@ use crate::size::Size;
 use crate::summary::IgnoredDrafts;
 use tpc_gguf::{Header, TensorInfo, TensorName};
 
-/// A file's tensors, with notes of used and ignored ones.
+/// A file's tensors, with marks for used and ignored tensors.
 pub(crate) struct FileTensors<'a> {
     header: &'a Header,
     arch: &'static str,
@@ -31,21 +29,20 @@ impl<'a> FileTensors<'a> {
         }
     }
 
-    /// Returns the tensors neither used nor ignored, in file order.
+    /// Returns the tensors that are neither used nor ignored, in file order.
     pub(crate) fn unused_tensors(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
         let known = |n: &String| self.used.contains(n) || self.ignored.contains(n);
         names.filter(|&n| !known(n)).cloned().collect()
     }
 
-    /// Returns the ignored tensors, in file order.
     pub(crate) fn ignored_tensors(&self) -> Vec<String> {
         let names = self.header.tensors().iter().map(|t| &t.name);
         let ignored = |n: &String| self.ignored.contains(n) && !self.used.contains(n);
         names.filter(|&n| ignored(n)).cloned().collect()
     }
 
-    /// Ignores these draft blocks' tensors. Returns `None` if the file lacks them.
+    /// Ignores these draft blocks' tensors. Returns `None` if the file lacks the blocks.
     pub(crate) fn ignore_drafts(&mut self, blocks: Range<usize>) -> Option<IgnoredDrafts> {
         let tensors = self.header.tensors().iter();
         let ignored = |t: &&TensorInfo| block_index(&t.name).is_some_and(|il| blocks.contains(&il));
@@ -57,23 +54,19 @@ impl<'a> FileTensors<'a> {
         })
     }
 
-    /// True if the file has a tensor of that block.
+    /// True if the file has a tensor of block `index`.
     pub(crate) fn has_block(&self, index: u32) -> bool {
         let mut tensors = self.header.tensors().iter();
         tensors.any(|t| block_index(&t.name) == usize::try_from(index).ok())
     }
 
-    /// True if the file has one tensor per expert instead of that tensor.
+    /// True if the file has one tensor per expert instead of the tensor `name`.
     fn has_split_experts(&self, name: &str) -> bool {
         name.strip_suffix("_exps.weight")
             .is_some_and(|matrix| self.header.tensor(&format!("{matrix}.0.weight")).is_some())
     }
 
-    /// Checks a tensor's shape.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ArchError::WrongShape`] if it differs from `expected`.
+    /// Checks a tensor's shape. The error is [`ArchError::WrongShape`].
     fn check_shape(
         &self,
         found: &TensorInfo,

@@ -1,16 +1,15 @@
 //! Weights that files hold in several forms, such as queries, keys and values fused or separate.
 
-/// The architecture's usual form of a weight, or another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Usual,
     Unusual,
 }
 
-/// The expected form of weights with several forms.
+/// Expected form of weights with several forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightForms {
-    /// The architecture's usual one.
+    /// The architecture's usual form.
     #[default]
     Usual,
     /// `attn_qkv`, `ffn_gate_up_exps`: several matrices in one tensor.
@@ -20,7 +19,7 @@ pub enum WeightForms {
 }
 
 impl WeightForms {
-    /// True if that tensor, which belongs to the given form, is expected.
+    /// True if this tensor, which belongs to `form`, is expected.
     pub(super) fn has(self, name: &str, form: Form) -> bool {
         let is = |suffix: &str| name.ends_with(suffix);
         let fused = is(".attn_qkv.weight") || is(".ffn_gate_up_exps.weight");

@@ -1,7 +1,5 @@
-//! Sources of tensors: a file, or a recorder that lists the requests.
-//!
-//! The lowering cannot tell them apart, so [`expected_tensors`](super::expected_tensors) lists exactly the tensors that
-//! [`lower`](super::lower) requests.
+//! Sources of tensors: a file, or a recorder that lists the requests. The lowering treats both in the same way, so
+//! [`expected_tensors`](super::expected_tensors) lists exactly the tensors that [`lower`](super::lower) requests.
 
 mod file;
 mod forms;

@@ -1,5 +1,3 @@
-//! The recorder of requests for tensors.
-
 use tpc_ir::DType;
 
 use super::forms::{Form, WeightForms};
@@ -7,7 +5,7 @@ use super::request::{ExpectedTensor, Request, TensorSource};
 use crate::description::Presence;
 use crate::error::ArchError;
 
-/// A source that has every required tensor and some optional ones, and lists the requests.
+/// A source with every required tensor and some optional ones, which lists the requests.
 pub(crate) struct Recorder<'a> {
     forms: WeightForms,
     keep: &'a dyn Fn(&ExpectedTensor) -> bool,
@@ -27,7 +25,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the given tensors, in request order.
+    /// Returns the listed tensors, in request order.
     pub(crate) fn into_tensors(self) -> Vec<ExpectedTensor> {
         self.tensors
     }

@@ -1,4 +1,4 @@
-//! Requests for tensors, and the trait that answers them.
+//! Requests for tensors.
 
 use tpc_ir::DType;
 
@@ -7,36 +7,36 @@ use crate::description::Presence;
 use crate::error::ArchError;
 use crate::size::Size;
 
-/// The use of a tensor.
+/// Use of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TensorRole {
-    /// Rows looked up by token or position.
+    /// Rows, looked up by token or position.
     Embedding,
     /// The projection to logits.
     Output,
-    /// A matrix multiplied with activations.
+    /// A matrix that multiplies activations.
     Matrix,
     /// A matrix per expert.
     Experts,
     /// The router's matrix.
     Router,
-    /// A norm's weight: about 1.
+    /// A norm's weight, about 1.
     NormWeight,
-    /// A factor on activations: about 1.
+    /// A factor on activations, about 1.
     Scale,
-    /// A convolution's taps, a row per channel.
+    /// Taps of a convolution, one row per channel.
     Taps,
-    /// A recurrent state's negative decay rate per head.
+    /// Negative decay rate of a recurrent state, per head.
     Decay,
-    /// A bias: about 0.
+    /// A bias, about 0.
     Bias,
-    /// Divisors of rotary frequencies: 1 or more.
+    /// Divisors of rotary frequencies, at least 1.
     RopeFactors,
-    /// Attention sinks: a logit per head.
+    /// Attention sinks, a logit per head.
     Sinks,
-    /// Numbers below `below`, as 32-bit integers.
+    /// Ids, as 32-bit integers.
     Ids {
-        /// The number of ids.
+        /// Upper bound of the ids, exclusive.
         below: u32,
     },
 }
@@ -69,37 +69,33 @@ impl TensorRole {
 /// A tensor that a lowering requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpectedTensor {
-    /// The name in the file.
+    /// Name in the file.
     pub name: String,
     /// Elements along each axis, in ggml order.
     pub ne: [u64; 4],
-    /// The use.
+    /// Use of the tensor.
     pub role: TensorRole,
-    /// The presence in models.
+    /// Presence in the architecture's models.
     pub presence: Presence,
 }
 
 pub(crate) struct Request<'a> {
     pub(crate) tensor: ExpectedTensor,
-    /// Each axis's size, with its keys.
+    /// Size of each axis, with its metadata keys.
     pub(crate) sizes: &'a [Size],
 }
 
-/// Answers requests for tensors.
+/// A source that answers requests for tensors.
 pub(crate) trait TensorSource {
-    /// Returns the tensor's element type; `None` if an optional tensor is missing.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a required tensor is missing, or a tensor has another shape or cannot be used.
+    /// Returns the tensor's element type; `None` if an optional tensor is missing. A missing required tensor, another
+    /// shape or an unusable tensor is an error.
     fn find(&mut self, request: Request<'_>) -> Result<Option<DType>, ArchError>;
 
-    /// True if blocks should request that tensor, which belongs to the given form.
+    /// True if blocks should request the tensor `name`, which belongs to `form`.
     fn offers(&self, name: &str, form: Form) -> bool;
 
-    /// Returns a matrix's columns, if known.
     fn columns(&self, name: &str) -> Option<u64>;
 
-    /// Notes a tensor that the lowering knows and does not use.
+    /// Marks a tensor as known but unused.
     fn ignore(&mut self, name: &str);
 }

@@ -1,5 +1,3 @@
-//! The catalogue of codes.
-
 use tpc_ir::op::TypeError;
 
 use super::*;
@@ -84,7 +82,6 @@ fn every_error() -> Vec<ArchError> {
     ]
 }
 
-/// Returns errors of architectures that lack a requirement.
 fn lacking() -> Vec<ArchError> {
     vec![ArchError::HeadsSelect {
         arch: "minimax-m3",

@@ -1,5 +1,3 @@
-//! Graphs of dense architectures, choice by choice.
-
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, NormKind, Op, RopeMode, Scale};
 use tpc_ir::{Graph, Window};
 
@@ -46,7 +44,7 @@ pub(super) fn deep(arch: &str, layers: u32) -> Graph {
     lower_smallest(&pairs).graph
 }
 
-/// Returns the smallest model with this value of this key.
+/// Returns the smallest model, with this value of this key.
 fn with(arch: &str, key: &str, value: impl Into<MetaValue>) -> Graph {
     let mut pairs = metadata(arch);
     set(&mut pairs, &format!("{arch}.{key}"), value);
@@ -232,7 +230,7 @@ fn mistral_scales_queries_beyond_its_context() {
     );
 }
 
-/// Returns a small Gemma 4 of 8 layers; the fourth and eighth have full attention.
+/// Returns a small Gemma 4 of 8 layers, with full attention in the fourth and eighth.
 fn gemma4() -> Vec<(String, MetaValue)> {
     let mut pairs = metadata("gemma4");
     set(&mut pairs, "gemma4.block_count", 8u32);

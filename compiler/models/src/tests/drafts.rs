@@ -1,5 +1,3 @@
-//! Draft blocks.
-
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Output, Value};
 
@@ -13,7 +11,6 @@ const DRAFTING: LowerOptions = LowerOptions {
     ..OPTIONS
 };
 
-/// Returns the architectures whose draft blocks are described.
 fn described() -> impl Iterator<Item = (&'static str, &'static DraftForm)> {
     ARCHS
         .iter()
@@ -48,12 +45,11 @@ fn named(graph: &Graph, name: &str) -> Value {
     value
 }
 
-/// Returns the operands of the instruction that defines a value.
 fn operands(graph: &Graph, value: Value) -> &[Value] {
     &graph.inst(graph.value(value).def.0).operands
 }
 
-/// Returns the weight in the first operand of a value's instruction.
+/// Returns the name of the weight that a value's instruction reads first.
 fn weight(graph: &Graph, value: Value) -> &str {
     let reads = operands(graph, value).iter();
     let mut weights = reads.filter_map(|&v| match graph.def_op(v) {
@@ -87,7 +83,7 @@ fn the_model_comes_first_and_is_unchanged() {
             };
             let drafts = ["logits", "draft_logits", "draft_logits_2"];
             assert_eq!(names(&both.graph), drafts);
-            // Each has its own caches, whatever the layers have.
+            // Each draft block has its own caches, even if layers share caches.
             let caches = |layer| {
                 let state = |op: &Op| matches!(op, Op::State(_));
                 let insts = both.graph.insts();
@@ -127,7 +123,6 @@ fn blocks_are_wired_in_a_chain() {
                 panic!("tokens are an input");
             };
             assert_eq!(input.kind, InputKind::NextTokens(draft));
-            // Goes from the norm of the hidden state back to the previous layer.
             let normed = operands(&graph, of("mtp_hnorm"))[0];
             let mut hidden = operands(&graph, normed)[0];
             if form.input == DraftInput::Normalised {

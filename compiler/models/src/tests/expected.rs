@@ -1,4 +1,4 @@
-//! The list of expected tensors, compared with real files and the lowering.
+//! Compares the list of expected tensors with real files and with the lowering.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use crate::description::Presence;
 use crate::{ExpectedTensor, WeightForms, expected_tensors, expected_tensors_in};
 use tpc_gguf::Metadata;
 
-/// Returns names and shapes of the tensors of these metadata.
 pub(super) fn tensors(
     pairs: &[(String, MetaValue)],
     keep: impl Fn(&ExpectedTensor) -> bool,

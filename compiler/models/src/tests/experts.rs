@@ -1,5 +1,3 @@
-//! Layers with experts, widths, and routing.
-
 use tpc_ir::Graph;
 use tpc_ir::op::{Op, TopK};
 
@@ -80,7 +78,7 @@ fn shared_experts_are_as_wide_as_the_keys_say() {
     let twice = [(KEY, 0), ("expert_shared_count", 2)];
     assert_eq!(width("bailingmoe2", &twice), Some(128));
     assert_eq!(width("bailingmoe2", &[("expert_shared_count", 0)]), None);
-    // The width of all shared experts together.
+    // The width counts all shared experts together.
     assert_eq!(width("ernie4_5-moe", &[]), Some(48));
     assert_eq!(width("ernie4_5-moe", &[(KEY, 0)]), None);
     assert_eq!(width("qwen2moe", &[]), Some(48));
@@ -139,7 +137,6 @@ fn tokens_have_experts_of_their_own_in_the_first_layers() {
     let graph = model(DType::I32).unwrap().graph;
     let top = graph.insts().filter(|(_, i)| i.op.name() == "top_k");
     assert_eq!(top.map(|(_, i)| i.layer).collect::<Vec<_>>(), [Some(1)]);
-    // Only the other layer has a selection bias.
     let biases = graph
         .values()
         .filter(|(_, v)| v.name.contains("exp_probs_b"));

@@ -10,7 +10,7 @@ use tpc_ir::{Bindings, Dim, Graph, Symbol};
 
 use super::*;
 
-/// Instructions by op, parameters and result elements.
+/// Number of instructions by op, parameters and result elements.
 type Work = BTreeMap<String, usize>;
 
 /// Returns a parameter as a number. Captures omit parameters that are all 0.
@@ -19,7 +19,7 @@ fn float(word: &Json) -> f32 {
     f32::from_bits(word)
 }
 
-/// A capture's norms: some are computed twice, with their factor, and count once.
+/// Norms of a capture. Some are computed twice, with their factor, and count once.
 #[derive(Default)]
 struct Norms {
     first: BTreeMap<String, u64>,
@@ -27,7 +27,6 @@ struct Norms {
 }
 
 impl Norms {
-    /// True if a node repeats an earlier computation.
     fn is_known(&mut self, op: &str, node: &Json) -> bool {
         if op != "RMS_NORM" && op != "MUL" {
             return false;
@@ -79,11 +78,11 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
             "SWIGLU" | "GEGLU" | "GELU" | "RELU" | "SQR" | "TANH" => op.to_lowercase(),
             "SILU" if divided.contains(&node["id"].as_u64().unwrap()) => continue,
             "SILU" | "SIGMOID" | "SOFTPLUS" | "SSM_CONV" => op.to_lowercase(),
-            // A starting sequence forgets its state.
+            // Scaling by 0 clears the state of a starting sequence.
             "SCALE" if float(p(0)) == 0.0 => "mul".to_owned(),
             "SWIGLU_OAI" => format!("swiglu_oai {} {}", float(p(2)), float(p(3))),
             "RMS_NORM" | "NORM" => format!("{} {}", op.to_lowercase(), float(p(0))),
-            // Ignore scales by 1: only llama.cpp's graph may have them.
+            // Only llama.cpp's graph may scale by 1.
             "SCALE" if float(p(0)) == 1.0 => continue,
             "SCALE" => format!("scale {}", float(p(0))),
             "SOFT_MAX" => format!("soft_max {}", float(p(0))),
@@ -112,7 +111,7 @@ fn captured(path: &Path) -> (Work, BTreeSet<String>) {
     (work, weights)
 }
 
-/// Returns a graph's work for the captures' batch, and its weights.
+/// Returns a graph's instructions for the captures' batch, and its weights.
 fn lowered(graph: &Graph) -> (Work, BTreeSet<String>) {
     let bindings = Bindings::default()
         .with(Symbol::NTokens, 8)

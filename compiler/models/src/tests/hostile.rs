@@ -1,4 +1,4 @@
-//! Metadata that no model has: errors, never panics.
+//! Impossible metadata give errors, never panics.
 
 use super::*;
 use crate::ArchError;

@@ -1,4 +1,4 @@
-//! Layers that lack parts, run again, or read more than the layer before.
+//! Layers that lack parts, run several times, or read more than the previous layer.
 
 use tpc_ir::Graph;
 use tpc_ir::op::{InputKind, Op};
@@ -108,7 +108,7 @@ fn two_stacks_run_in_turn_with_caches_for_every_run() {
             .strip_suffix(".ffn_down.weight")?;
         Some(block.to_owned())
     });
-    // The low stack twice, then the high one, all twice.
+    // The low stack runs twice, then the high stack once; all this twice.
     let low_low_high = ["0", "1", "0", "1", "2", "3"];
     assert_eq!(outputs.collect::<Vec<_>>(), low_low_high.repeat(2));
     let norms = count(&graph, |op| matches!(op, Op::Norm(_)));

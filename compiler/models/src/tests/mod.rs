@@ -1,4 +1,4 @@
-//! Tests of the lowerings, and the files they share.
+//! Tests of the lowering, and the files they share.
 
 mod codes;
 mod dense;
@@ -32,14 +32,13 @@ const OPTIONS: LowerOptions = LowerOptions {
     drafting: Drafting::None,
 };
 
-/// Returns a folder of shared test material next to the checkout, if it exists.
+/// Returns a folder of test material next to the checkout, if it exists.
 fn shared(folder: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
     let path = path.join(folder);
     path.is_dir().then_some(path)
 }
 
-/// Returns the goldens of supported architectures, with headers.
 fn goldens() -> Vec<(String, Header)> {
     let Some(folder) = shared("golden") else {
         return Vec::new();
@@ -64,7 +63,7 @@ fn goldens() -> Vec<(String, Header)> {
     out
 }
 
-/// Returns the options for a golden model: its own context if its positions are learned.
+/// Returns options for a golden model: its own context if positions are learned.
 fn options(golden: &Header) -> LowerOptions {
     let learned = golden.tensor("position_embd.weight");
     LowerOptions {
@@ -76,7 +75,6 @@ fn options(golden: &Header) -> LowerOptions {
 /// Returns the tensors of a golden model that do not affect the logits.
 fn unused(golden: &str) -> &'static [&'static str] {
     match golden {
-        // The head of a classifier.
         "qwen3-dense-f16" => &["cls.output.weight"],
         // A bias that llama.cpp reads and does not add.
         "ernie4_5-moe-moe-q6_k" => &["blk.0.attn_output.bias", "blk.1.attn_output.bias"],
@@ -95,13 +93,12 @@ fn unused(golden: &str) -> &'static [&'static str] {
             "blk.1.ffn_gate.weight",
             "blk.1.ffn_up.weight",
         ],
-        // Tensors that llama.cpp does not read.
+        // llama.cpp does not read these tensors.
         "falcon-h1-dense-q8_0" => &[
             "rope_freqs.weight",
             "blk.0.attn_output.bias",
             "blk.1.attn_output.bias",
         ],
-        // Norms of keys alone.
         "mpt-dense-q8_0" => &[
             "blk.0.attn_k_norm.bias",
             "blk.0.attn_k_norm.weight",
@@ -117,7 +114,6 @@ fn capture(golden: &str) -> &str {
     golden.rsplit_once('-').unwrap().0
 }
 
-/// The counts of a small model.
 const NUMBERS: &[(&str, u32)] = &[
     ("block_count", 2),
     ("context_length", 512),

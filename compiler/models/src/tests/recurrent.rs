@@ -1,5 +1,3 @@
-//! Recurrent mixers: the choices of the families.
-
 use super::*;
 use tpc_ir::{Graph, Op};
 
@@ -48,7 +46,6 @@ fn steps_of_mamba_are_normalised_if_the_key_says_so() {
     let norms = |graph: &Graph| count(graph, "rms_norm");
     let on = with("mamba", &[("ssm.dt_b_c_rms", true.into())]);
     assert_eq!(norms(&on), norms(&with("mamba", &[])) + 2 * 3);
-    // Jamba has them with weights.
     let jamba = with("jamba", &[]);
     assert!(
         jamba
@@ -89,7 +86,6 @@ fn activations_are_bounded_in_layers_with_a_bound() {
     };
     let none = clamps(vec![0.0, 0.0]);
     assert_eq!(clamps(vec![0.0, 4.0]), none + 2);
-    // The first layer does not have experts.
     assert_eq!(clamps(vec![4.0, 0.0]), none);
 }
 
@@ -101,6 +97,5 @@ fn heads_of_lightning_attention_forget_at_rates_of_their_own() {
         [1, 1]
     );
     assert_eq!(operand(&graph, "ssm_scan", 3)[..2], ["1", "6"]);
-    // Each head has its own input and output projection.
     assert_eq!(operand(&graph, "ssm_scan", 4)[..2], ["32", "6"]);
 }

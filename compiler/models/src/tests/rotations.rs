@@ -1,10 +1,8 @@
-//! The rotations that quantised caches bring into a graph.
-
 use tpc_ir::op::Op;
 
 use super::*;
 
-/// Returns the products with a Walsh–Hadamard matrix in layer 1, with its order.
+/// Returns the Walsh–Hadamard products in layer 1, with the order of the matrix.
 fn rotations(dk: u32, dv: u32, cache_type_k: DType, cache_type_v: DType) -> Vec<String> {
     let mut pairs = metadata("llama");
     set(&mut pairs, "llama.attention.key_length", dk);

@@ -1,5 +1,3 @@
-//! Graphs of models with particular descriptions and keys.
-
 use tpc_ir::op::{FlashAttn, Op, Rope, State};
 use tpc_ir::{Graph, Window};
 
@@ -256,7 +254,6 @@ fn a_tied_head_is_the_token_embedding() {
     assert_eq!(graph.value(weight).name, "token_embd.weight");
 }
 
-/// Returns the names of the ops after the last layer.
 fn head_ops(pairs: &[(String, MetaValue)]) -> Vec<&'static str> {
     let lowered = lower_smallest(pairs);
     let graph = &lowered.graph;

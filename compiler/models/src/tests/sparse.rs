@@ -1,5 +1,3 @@
-//! Sparse attention.
-
 use super::*;
 use tpc_ir::op::{BlockPart, InputKind, Op, TopMask};
 use tpc_ir::{Graph, Value};
@@ -44,7 +42,6 @@ fn attention_sees_what_the_indexer_selects() {
         panic!("two attentions");
     };
     assert!(first != second && graph.value(first).name.starts_with("indexer_mask"));
-    // One more key cache per layer than latent attention has.
     let states = |graph: &Graph| count(graph, "state");
     assert_eq!(states(&graph), states(&with("deepseek2", &[])) + 2);
 }
@@ -56,7 +53,6 @@ fn layers_without_an_indexer_share_what_the_last_one_selected() {
     assert_eq!(shared[0], shared[1]);
     let own = masks(&listed(vec![1, 1]));
     assert!(own[0] != own[1]);
-    // Without a list the context decides.
     assert_eq!(count(&with("glm-dsa", &[]), "top_mask"), 2);
     let long = [
         ("context_length", (1u32 << 20).into()),
@@ -96,14 +92,12 @@ fn indexers_of_blocks_score_the_last_token_of_each() {
             assert_eq!(parts(&graph, part), [4], "{arch}: {part:?}");
         }
     }
-    // Without the tail after the last block, only the blocks are visible.
     let hidden = with(
         "glm5-next",
         &[("attention.indexer.kpool_select_tail", false.into())],
     );
     assert_eq!(count(&hidden, "log"), 0);
     assert_eq!(count(&with("glm5-next", &[]), "log"), 1);
-    // A ratio of 0 selects dense attention.
     let dense = with("qwen4exp", &[("attention.compress_ratios", 0u32.into())]);
     assert_eq!(count(&dense, "top_mask"), 0);
     assert!(masks(&dense).iter().all(|&m| dense.value(m).name == "mask"));
@@ -140,12 +134,10 @@ fn layers_attend_to_their_window_and_to_rows_of_blocks() {
     let cells = |mask: Value| graph.value(mask).ty.dims[0].to_string();
     assert_eq!(cells(window), "n_kv_swa");
     assert_eq!([cells(indexed), cells(plain)], ["n_kv + n_kv_swa"; 2]);
-    // Only one layer has an indexer, and only its blocks overlap the previous block.
     assert_eq!(count(&graph, "top_mask"), 1);
     assert_eq!(parts(&graph, BlockPart::Follows), [4]);
     assert_eq!(parts(&graph, BlockPart::Seen), [4, 128]);
     assert_eq!(parts(&graph, BlockPart::Place), [4, 128]);
-    // A list may be longer than there are layers.
     let changes = [
         ("block_count", 1u32.into()),
         ("attention.compress_ratios", vec![0u32, 4].into()),

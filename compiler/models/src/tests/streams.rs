@@ -1,4 +1,4 @@
-//! Residual streams, norms and experts that other families do not have.
+//! Residual streams, norms and experts of single families.
 
 use super::*;
 use tpc_ir::Graph;
@@ -22,7 +22,7 @@ fn residual_streams_attend_to_those_that_layers_kept() {
     let mixtures = |graph: &Graph| count(graph, "soft_max");
     let plain = with("kimi-k3", &[]);
     let one = with("kimi-k3", &[("attn_res.block_size", 1u32.into())]);
-    // Before each sublayer except the first, and before the output.
+    // There is a mixture before each sublayer except the first, and before the output.
     assert_eq!(mixtures(&one), mixtures(&plain) + 4);
     let adds = |graph: &Graph| count(graph, "add");
     assert!(adds(&one) > adds(&plain));
@@ -75,9 +75,8 @@ fn streams_side_by_side_are_summed_before_a_sublayer_and_behind_the_last() {
     assert_eq!(dims("output_hc_fn.weight"), ["288", "3"]);
     assert_eq!(dims("l_out-1"), ["96", "3"]);
     let sums = graph.values().filter(|(_, v)| v.name.starts_with("hc_sum"));
-    // A product, a sum and a matrix each.
+    // Each of the five sums takes a product, a sum and a matrix.
     assert_eq!(sums.count(), 3 * 5);
-    // Without an indexer all cells are seen.
     assert_eq!(count(&graph, "top_mask"), 0);
     let types = ("attention.indexer.types", vec![1u32, 0].into());
     assert_eq!(count(&with("hy_v4", &[types]), "top_mask"), 1);
@@ -94,7 +93,6 @@ fn experts_of_groups_read_the_output_of_the_selected_ones() {
         let (_, value) = graph.values().find(|(_, v)| v.name == name).unwrap();
         [0, 1, 2].map(|i| value.ty.dims[i].to_string())
     };
-    // Without a key for the width, an expert is as wide as a head.
     assert_eq!(dims("blk.0.ffn_up_chexps.weight"), ["96", "32", "2"]);
     let weight = |name: &str| graph.values().find(|(_, v)| v.name == name).unwrap().0;
     let inputs = |name: &str| {

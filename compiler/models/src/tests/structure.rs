@@ -1,4 +1,4 @@
-//! Properties of every lowered graph: of the smallest models, the goldens, and headers of published models.
+//! Properties of every lowered graph: the smallest models, the goldens, and headers of published models.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ fn every_golden_lowers() {
         check(&lowered.graph);
         assert_eq!(lowered.summary.unused, unused(&name), "{name}");
         let has = |part: &str| header.tensors().iter().any(|t| t.name.contains(part));
-        // Draft blocks, and projections that the file has in two forms.
+        // Known leftovers are draft blocks, and projections that the file has in two forms.
         let ignored = has(".nextn.") || has(".attn_qkv.") && has(".ssm_in.");
         assert_eq!(!lowered.summary.ignored.is_empty(), ignored, "{name}");
     }

@@ -1,5 +1,3 @@
-//! Chunked windows, windows in listed layers, and settings that depend on windows.
-
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{Graph, Window};
 
@@ -80,7 +78,7 @@ fn maverick_does_not_normalise_heads() {
         let norms = graph.insts().filter(|(_, i)| matches!(i.op, Op::Norm(_)));
         norms.count()
     };
-    // Two per layer and one at the end; queries and keys of two layers make four more.
+    // Each layer has two norms, the end has one; queries and keys of two layers have four more.
     assert_eq!(norms(16), 9);
     assert_eq!(norms(128), 5);
 }
@@ -183,7 +181,6 @@ fn full_attention_comes_first_or_last_and_may_not_rotate() {
         of_eight("smallthinker", &[]),
         [first.clone(), first.clone()]
     );
-    // The first layer is dense.
     let rotated = vec![0, 1, 2, 3, 5, 6, 7];
     assert_eq!(of_eight("cohere2moe", &[]), [first, rotated]);
     let none = [("attention.sliding_window", 0u32.into())];
@@ -233,7 +230,6 @@ fn windowed_layers_may_have_a_rotation_of_their_own() {
     assert_eq!(bases("laguna", &own), [full, (1, 500.0, 1.0, 16)]);
     assert_eq!(bases("afmoe", &own), [full, (1, 500.0, 0.5, 32)][..]);
     assert_eq!(bases("gemma2", &own), [full, (1, 500.0, 0.5, 32)][..]);
-    // All layers rotate the first layer's elements.
     let windows = MetaValue::from(vec![1u32, 0]);
     let first = [
         own.to_vec(),

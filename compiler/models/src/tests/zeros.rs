@@ -1,10 +1,10 @@
-//! Zeros that mean an absent key: llama.cpp writes every key of its models, also keys that it did not read.
+//! Zeros that mean an absent key. llama.cpp writes every key of its models, including keys that it did not read.
 
 use super::*;
 use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
-/// Counts: 0 means a missing key.
+/// Counts whose 0 means a missing key.
 const COUNTS: [&str; 36] = [
     "rope.dimension_count",
     "rope.dimension_count_swa",
@@ -44,7 +44,7 @@ const COUNTS: [&str; 36] = [
     "embedding_length",
 ];
 
-/// Factors, bounds and parameters: 0 means a missing key.
+/// Factors, bounds and parameters whose 0 means a missing key.
 const REALS: [&str; 24] = [
     "attention.scale",
     "attention.max_alibi_bias",
@@ -72,10 +72,10 @@ const REALS: [&str; 24] = [
     "rope.scaling.yarn_beta_slow",
 ];
 
-/// Optional lists: zeros mean a missing key.
+/// Optional lists whose zeros mean a missing key.
 const LISTS: [&str; 1] = ["rope.dimension_sections"];
 
-/// Architectures with their own default. 0 switches the setting off.
+/// Architectures with their own default, which 0 switches off.
 const DEFAULTS: [(&str, &str); 5] = [
     ("grok", "embedding_scale"),
     ("grok", "logit_scale"),
@@ -84,7 +84,7 @@ const DEFAULTS: [(&str, &str); 5] = [
     ("minicpm", "logit_scale"),
 ];
 
-/// Returns the smallest model's graph; `None` if refused.
+/// Returns the smallest model's graph; `None` if tpc refuses it.
 fn graph(pairs: &[(String, MetaValue)]) -> Option<String> {
     let metadata = Metadata::from_pairs("test.gguf", pairs.to_vec()).ok()?;
     let list = expected_tensors(&metadata, &OPTIONS, |_| false).ok()?;
@@ -120,27 +120,27 @@ fn a_zero_is_an_absent_key() {
     assert!(compared > 2500, "{compared} graphs");
 }
 
-/// Keys read as a count or number, with the reason not to be in the list.
+/// Keys that are read as a count or number, with the reason why a list above omits them.
 const NOT_IN_LIST: &[&str] = &[
-    // 0 means that the bound is off, even if the model has a default bound.
+    // 0 switches the bound off, even if the model has a default bound.
     "attn_logit_softcapping",
     "final_logit_softcapping",
-    // 0 means that the layers lack KV heads, a network, or experts.
+    // 0 means that layers lack KV heads, a network, or experts.
     "attention.head_count",
     "attention.head_count_kv",
     "feed_forward_length",
     "interleave_moe_layer_step",
-    // 0 means that all layers are without windows, or that all layers have one.
+    // 0 means that all layers lack windows, or that all layers have one.
     "attention.sliding_window",
     "attention.sliding_window_pattern",
-    // 0 means that all layers are without recurrence, or without rotation.
+    // 0 means that all layers lack recurrence or rotation.
     "attention.recurrent_layers",
     "attention.rope_pattern",
     // 0 means that a layer shares another layer's indexer selection.
     "attention.indexer.types",
-    // 0 is an ordinary number; numbers below 0 mean that it is not set.
+    // 0 is an ordinary number; a negative number means an absent key.
     "rope.scaling.yarn_ext_factor",
-    // Required, and refused when 0.
+    // Required keys, refused when 0.
     "attention.kv_lora_rank",
     "ssm.conv_kernel",
     "ssm.inner_size",
@@ -172,18 +172,17 @@ const NOT_IN_LIST: &[&str] = &[
     "ple.conv_kernel",
     // 0 means that a layer attends to all tokens, or lacks blocks.
     "attention.compress_ratios",
-    // Lists of layers, factors and rows.
     "ple.layers",
     "ple.layer_multipliers",
     "ple.head_offsets",
     "ple.head_vocab_sizes",
-    // A token.
+    // A token id.
     "ple.eos_token_id",
-    // Required, and 0 is as good as any small number.
+    // A required key that may be 0.
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     "hyper_connection.epsilon",
-    // Not numbers.
+    // Keys that are not numbers.
     "skip_loop_final_norm",
     "attention.indexer.kpool_select_tail",
     "expert_weights_norm",
@@ -216,7 +215,7 @@ fn every_key_of_a_count_is_in_the_list() {
     missing.retain(|k| {
         let listed = COUNTS.contains(k) || REALS.contains(k) || LISTS.contains(k);
         let other = k.starts_with("general.") || k.starts_with("tokenizer.");
-        // Names of tensors and states.
+        // Names of tensors and states, not keys.
         let tensor = [
             "ssm_conv1d",
             "shortconv.conv",

@@ -1,12 +1,12 @@
-//! The interpreter: a graph of per-place programs, run batch by batch.
+//! An interpreter that runs a graph of per-place programs batch by batch.
 //!
 //! Invariants:
 //!
-//! - an op reads and writes the memory of its place. `copy` reads from its operand's place; participant `i` of a
-//!   collective is the place of result `i`;
-//! - every tensor has the declared sizes under the batch's bindings;
-//! - states change only after a phase has run (see `schedule.rs`), and become permanent only by a commit;
-//! - a value's memory is freed after its last use.
+//! - An op reads and writes the memory of its place. `copy` reads from its operand's place. Participant `i` of a
+//!   collective is the place of result `i`.
+//! - Every tensor has the declared sizes under the batch's bindings.
+//! - States change only after a phase has run (see `schedule.rs`), and become permanent only by a commit.
+//! - A value's memory is freed after its last use.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,25 +29,24 @@ use crate::tensor::{Data, Shape, Tensor};
 use crate::transfers::Transfers;
 use crate::weights::WeightSource;
 
-/// Bytes that a place stores between batches.
+/// Bytes that a place keeps between batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceStats {
-    /// Bytes of the place's parts of weights, packed in the file's types.
+    /// Bytes of the place's weights, packed in the file's types.
     pub weight_bytes: u64,
-    /// Bytes of the place's parts of states, in the states' types; 0 before the first batch.
+    /// Bytes of the place's states, in the states' types; 0 before the first batch.
     pub state_bytes: u64,
 }
 
-/// States by their defining value.
 type States = BTreeMap<Value, Arc<Tensor>>;
 
-/// Observes every tensor as it is produced.
+/// Callback that receives every tensor as it is produced.
 pub type Observer<'a> = dyn FnMut(Value, &Tensor) + 'a;
 
 /// Outputs of a batch by name.
 pub type NamedOutputs = BTreeMap<String, Tensor>;
 
-/// Returns the batch's tensor for an input of this kind and declared type.
+/// Callback that returns the tensor of an input with this kind and declared type.
 pub type Inputs<'a> = dyn FnMut(&InputKind, &TensorType) -> Result<Tensor, ExecError> + 'a;
 
 struct ObservedHost<'a, 'b, 'c> {
@@ -65,7 +64,7 @@ impl Host for ObservedHost<'_, '_, '_> {
     }
 }
 
-/// A part of a weight on a place; each key is loaded once.
+/// A part of a weight on a place. Each key is loaded once.
 type PartKey<'a> = (Place, &'a str, Option<&'a [Vec<Interval>]>);
 
 /// Runs a graph of values on the host and on single devices.
@@ -75,7 +74,6 @@ pub struct Interpreter<'g> {
     options: Options,
     weights: BTreeMap<Value, Arc<Tensor>>,
     states: States,
-    /// States written since the last commit.
     staged: States,
     interface: Interface,
     schedule: Schedule,
@@ -84,10 +82,10 @@ pub struct Interpreter<'g> {
 }
 
 impl<'g> Interpreter<'g> {
-    /// Returns an interpreter of `graph` with its weights loaded, on each place only its own parts.
+    /// Returns an interpreter of `graph` with its weights loaded. Each place loads only its own parts.
     ///
     /// # Errors
-    /// Fails if a weight is missing, or has another type or other sizes than declared.
+    /// Returns an error if a weight is missing, or its type or sizes differ from the declaration.
     pub fn new<S: Executable>(
         graph: &'g Verified<S>,
         weights: &dyn WeightSource,
@@ -96,11 +94,6 @@ impl<'g> Interpreter<'g> {
         Interpreter::unverified(graph, weights, options)
     }
 
-    /// Returns an interpreter of a graph that may be malformed.
-    ///
-    /// # Errors
-    /// Same as [`Self::new`], [`ExecError::NotLowered`] if a value is on a group, [`ExecError::Malformed`] if a value
-    /// is used before its definition.
     fn unverified(
         graph: &'g Graph,
         weights: &dyn WeightSource,
@@ -140,7 +133,7 @@ impl<'g> Interpreter<'g> {
         Ok(out)
     }
 
-    /// Returns the graph that the interpreter runs.
+    /// Returns the graph.
     pub const fn graph(&self) -> &'g Graph {
         self.graph
     }
@@ -163,8 +156,8 @@ impl<'g> Interpreter<'g> {
     /// Runs all phases of one batch, commits its states, and returns the named outputs.
     ///
     /// # Errors
-    /// Fails if an input does not match its declaration, an op reads from another place, or an index is out of range.
-    /// States keep their previous content.
+    /// Returns an error if an input does not match its declaration, an op reads from another place, or an index is out
+    /// of range. States keep their previous content.
     pub fn run(
         &mut self,
         bindings: &Bindings,
@@ -173,10 +166,10 @@ impl<'g> Interpreter<'g> {
         self.run_observed(bindings, inputs, &mut |_, _| {})
     }
 
-    /// Passes every tensor to `observer` as it is produced.
+    /// Runs a batch as [`Self::run`], and passes every tensor to `observer` as it is produced.
     ///
     /// # Errors
-    /// Same as [`Self::run`].
+    /// Returns the errors of [`Self::run`].
     pub fn run_observed(
         &mut self,
         bindings: &Bindings,
@@ -284,8 +277,8 @@ impl<'g> Interpreter<'g> {
         }
     }
 
-    /// Returns a state's new content, checked for place and sizes and rounded to its type. Values of that type, such as
-    /// the result of `set_rows`, are not rounded again.
+    /// Checks place and sizes of a state's new content and rounds it to the state's type. Content of this type, such as
+    /// a result of `set_rows`, is not rounded again.
     fn updated_state(
         &self,
         state: Value,
@@ -388,7 +381,7 @@ impl Executor for Interpreter<'_> {
     }
 }
 
-/// Describes an instruction: `inst3 mul_mat (blk.0.ffn_up)`.
+/// Returns a name for diagnostics: `inst3 mul_mat (blk.0.ffn_up)`.
 fn describe(graph: &Graph, inst: Inst) -> String {
     let data = graph.inst(inst);
     let mut names = data.results.iter().map(|&v| (v, &graph.value(v).name));

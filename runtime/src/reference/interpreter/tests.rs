@@ -1,5 +1,3 @@
-//! Whole graphs: places, states, lifetimes, and a program of two devices against the unsharded one.
-
 use super::*;
 use crate::transfers::Traffic;
 use crate::weights::MemoryWeights;
@@ -98,7 +96,6 @@ fn whole_ffn() -> Graph {
     g
 }
 
-/// Splits the hidden width 64 + 32 + 0 over three devices.
 fn split_ffn() -> Graph {
     let mut g = Graph::new("split");
     for i in 0..3 {

@@ -1,5 +1,3 @@
-//! Attention.
-
 use tpc_ir::op::{FlashAttn, HeadWindow, SoftMax};
 
 use super::matmul::dot;
@@ -7,7 +5,7 @@ use super::rank_at_most;
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer, count};
 
-/// Replaces logits by `e^(x − max)` and returns their sum; writes zeros if every logit is −∞.
+/// Replaces logits by `e^(x − max)` and returns their sum. Writes zeros if every logit is −∞.
 fn exponentials(logits: &mut [f64], max: f64) -> f64 {
     if max == f64::NEG_INFINITY {
         logits.fill(0.0);
@@ -25,7 +23,7 @@ fn max_of(logits: &[f64]) -> f64 {
     logits.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Returns the mask's row `i1` of batch (`i2`, `i3`); batches repeat.
+/// Returns row `i1` of the mask of batch (`i2`, `i3`). Mask batches repeat.
 fn mask_row(mask: &[f64], dims: [usize; 4], i1: usize, i2: usize, i3: usize) -> &[f64] {
     let [n, rows, d2, d3] = dims;
     let row = ((i3 % d3.max(1)) * d2 + i2 % d2.max(1)) * rows + i1;
@@ -83,7 +81,7 @@ pub(super) fn soft_max(op: &SoftMax, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(x.dims(), out)
 }
 
-/// Returns ALiBi's slope per local head (Press et al. 2021), extended as in ggml to other head counts than powers of
+/// Returns ALiBi's slope per local head (Press et al. 2021), extended as in ggml to head counts that are not powers of
 /// two.
 fn slopes(max_bias: f32, window: Option<&HeadWindow>, local: usize) -> Result<Vec<f64>, ExecError> {
     let (heads, total): (Vec<u64>, u64) = match window {
@@ -260,7 +258,7 @@ mod tests {
         noise(&[2, 3, 1], 3)
     }
 
-    /// Each query head alone, with its KV head and sink, equals that head of the whole.
+    /// Attention of each query head alone, with its KV head and sink, equals that head of the whole.
     #[test]
     fn grouped_heads_share_kv_heads_in_order() {
         let (q, k, v) = (

@@ -1,5 +1,3 @@
-//! Collectives: one operand and one result per participant, in rank order.
-
 use tpc_ir::op::{AllGather, AllToAll, ReduceScatter};
 
 use super::axis;
@@ -16,7 +14,7 @@ fn total(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(operands[0].dims(), sum)
 }
 
-/// Returns pieces of `t` along `axis` of these lengths, whose sum inference has checked.
+/// Cuts `t` along `axis` into pieces of these lengths, whose sum inference has checked.
 fn pieces(t: &Tensor, axis: usize, counts: &[u64]) -> Result<Vec<Tensor>, ExecError> {
     let mut start = 0;
     let mut out = Vec::with_capacity(counts.len());

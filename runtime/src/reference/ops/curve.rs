@@ -1,5 +1,3 @@
-//! Functions of one number with parameters.
-
 use tpc_ir::op::{Fill, LeakyRelu, Xielu};
 
 use super::elementwise::map;

@@ -1,5 +1,3 @@
-//! Element-wise ops.
-
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
 
 use half::f16;
@@ -10,8 +8,8 @@ use crate::error::ExecError;
 use crate::reference::rounding::round_rows;
 use crate::tensor::{Tensor, buffer};
 
-/// Computes erf by the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`. All terms have the same sign, so nothing
-/// cancels.
+/// Computes erf with the series `2/√π · e^(−x²) · Σ 2ⁿ x^(2n+1) / (2n+1)!!`, whose terms have the same sign and do not
+/// cancel.
 fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a > 6.0 {
@@ -38,7 +36,7 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// `ln(1 + eˣ)` without overflow.
+/// Computes `ln(1 + eˣ)` without overflow.
 pub(super) fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
@@ -173,7 +171,7 @@ pub(super) fn cast(op: &Cast, operands: &[&Tensor]) -> Result<Tensor, ExecError>
     Tensor::reals_of(dims, out)
 }
 
-/// `min(max(x, min), max)`; keeps NaN.
+/// Computes `min(max(x, min), max)`; keeps NaN.
 fn within(x: f64, min: f64, max: f64) -> f64 {
     let x = if x < min { min } else { x };
     if x > max { max } else { x }
@@ -311,7 +309,6 @@ mod tests {
         let b = real(&[1, 2], &[1.0, 10.0]);
         let expected = [1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0];
         close(&run(op.clone(), &[&a, &b], &[4, 2]), &expected);
-        // Axes 2 and 3 are repeated in the same way.
         let a = real(&[1, 1, 4, 2], &[1.0; 8]);
         let b = real(&[1, 1, 2, 1], &[3.0, 5.0]);
         let expected = [3.0, 5.0, 3.0, 5.0, 3.0, 5.0, 3.0, 5.0];

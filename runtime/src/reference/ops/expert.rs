@@ -1,5 +1,3 @@
-//! Ops with a matrix or row per expert.
-
 use tpc_ir::op::{AddId, MulMatId};
 
 use super::matmul::Reals;
@@ -66,7 +64,7 @@ mod tests {
 
     #[test]
     fn each_row_meets_the_matrix_of_its_expert() {
-        // Expert e is the 1 × 2 matrix (e + 1, 10·e).
+        // Expert `e` is the 1 × 2 matrix (e + 1, 10·e).
         let w = real(&[2, 1, 3], &[1.0, 0.0, 2.0, 10.0, 3.0, 20.0]);
         let ids = ints(&[2, 2], &[2, 0, 1, 1]);
         let one = real(&[2, 1, 2], &[1.0, 1.0, 1.0, 2.0]);

@@ -1,5 +1,3 @@
-//! Hyper-connections.
-
 use tpc_ir::op::HcComb;
 
 use crate::error::ExecError;

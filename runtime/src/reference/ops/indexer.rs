@@ -1,5 +1,3 @@
-//! Scores of a sparse-attention indexer.
-
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer};
 

@@ -1,4 +1,4 @@
-//! Leaves: ops without operands. Only constants are computed here; the interpreter provides other values.
+//! Ops without operands. Only constants are computed here; the interpreter provides other values.
 
 use tpc_ir::op::{Arange, Hadamard, Op, Weight};
 use tpc_ir::{Bindings, TensorType};
@@ -7,7 +7,6 @@ use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor, buffer};
 use crate::weights::{WeightSource, pack};
 
-/// Returns an error: leaves are not evaluated.
 pub(super) fn eval(op: &Op) -> Result<Vec<Tensor>, ExecError> {
     Err(ExecError::Leaf { op: op.name() })
 }
@@ -26,7 +25,6 @@ pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
     Tensor::reals_of(dims, out)
 }
 
-/// Returns equidistant numbers; the size is bound.
 pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError> {
     let (start, step) = (f64::from(op.start), f64::from(op.step));
     let mut out = buffer(dims)?;

@@ -1,11 +1,9 @@
-//! Matrix products.
-
 use std::borrow::Cow;
 
 use crate::error::ExecError;
 use crate::tensor::{Data, Tensor, buffer, count};
 
-/// Real elements, in the precision in which the tensor stores them.
+/// Real elements in the tensor's precision.
 pub(super) enum Reals<'a> {
     F64(Cow<'a, [f64]>),
     F32(&'a [f32]),
@@ -34,7 +32,7 @@ impl<'a> Reals<'a> {
     }
 }
 
-/// Computes a dot product in eight interleaved sums. The order does not depend on the number of columns.
+/// Computes a dot product in eight interleaved sums, in an order independent of the number of columns.
 pub(super) fn dot<T: Copy + Into<f64>>(a: &[T], b: &[f64]) -> f64 {
     let (a8, a_rest) = a.as_chunks::<8>();
     let (b8, b_rest) = b.as_chunks::<8>();
@@ -66,7 +64,7 @@ pub(super) fn mul_mat(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
             let batch_b = i3 * p_b + i2;
             let b = &b[batch_b * k * n..][..k * n];
             let c = &mut out[batch_b * m * n..][..m * n];
-            // All columns use a row of `a` while the row is in the cache.
+            // Each row of `a` serves all columns while it is in the cache.
             for row in 0..m {
                 let at = (batch_a * m + row) * k;
                 for (col, b) in b.chunks_exact(k).enumerate() {

@@ -1,7 +1,7 @@
-//! The ops: functions from tensors to tensors, one file per family.
+//! The ops as functions from tensors to tensors, one file per family.
 //!
-//! [`eval`] checks operands by the op's type inference ([`Op::infer`] on constant sizes). The functions in this module
-//! receive valid types and only check that indices are in range.
+//! [`eval`] checks operands by type inference ([`Op::infer`] on constant sizes). The other functions only check that
+//! indices are in range.
 
 mod attention;
 mod collective;
@@ -36,10 +36,10 @@ pub(super) use leaf::load_weight;
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// The method to evaluate GELU's tanh form and GELU-quick.
+/// Evaluation of GELU's tanh form and GELU-quick.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Gelu {
-    /// As ggml's CPU table: input and output rounded to f16. GELU is 0 up to −10 and the identity from 10 on.
+    /// ggml's CPU table: f16 input and output, 0 up to −10, the identity from 10 on.
     #[default]
     GgmlTable,
     /// The formula in f64.
@@ -49,25 +49,25 @@ pub enum Gelu {
 /// Options outside the graph that affect results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Applies to GELU and GEGLU in the tanh form, and to their quick forms.
+    /// Evaluation of GELU and GEGLU in the tanh and quick forms.
     pub gelu: Gelu,
 }
 
-/// The inputs of [`eval`] besides operands.
+/// Inputs of [`eval`] besides operands.
 #[derive(Clone, Copy, Debug)]
 pub struct OpContext<'a> {
     /// Values of symbols in attributes.
     pub bindings: &'a Bindings,
-    /// Options of the evaluation.
+    /// Evaluation options.
     pub options: Options,
 }
 
-/// Evaluates `op` on `operands`; the results must have the shapes `results`. Real results are f64.
+/// Evaluates `op` on `operands`. Results must have the shapes `results`; real results are f64.
 ///
 /// For a collective, `operands` and `results` have one entry per participant.
 ///
 /// # Errors
-/// Fails if the operands do not fit the op, an index is out of range, or the results have other shapes.
+/// Returns an error if operands do not fit the op, an index is out of range, or results have other shapes.
 pub fn eval(
     op: &Op,
     operands: &[&Tensor],
@@ -181,8 +181,8 @@ fn index(what: &'static str, index: i64, bound: usize) -> Result<usize, ExecErro
         .ok_or(ExecError::Index { what, index, bound })
 }
 
-/// Returns an index that data contain, relative to the start of `window`; `None` outside of the window. Without a
-/// window, the index must be below `bound`.
+/// Returns an index read from data, relative to the start of `window`; `None` outside the window. Without a window, the
+/// index must be below `bound`.
 fn windowed(
     what: &'static str,
     value: i64,
@@ -194,11 +194,9 @@ fn windowed(
     };
     let global = index(what, value, usize::MAX)? as u64;
     let local = global.checked_sub(window.start).filter(|&i| i < window.len);
-    // Inference ensures that the tensor holds the window.
     Ok(local.map(|i| i as usize))
 }
 
-/// Returns an error for an operand with more than `rank` axes of size above 1.
 fn rank_at_most(rank: usize, what: &str, t: &Tensor) -> Result<(), ExecError> {
     if t.dims()[rank..].iter().all(|&d| d == 1) {
         return Ok(());

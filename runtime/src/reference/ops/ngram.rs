@@ -1,5 +1,3 @@
-//! Hashes of n-grams.
-
 use tpc_ir::op::NgramRows;
 
 use crate::error::ExecError;

@@ -1,17 +1,14 @@
-//! Normalisation over axis 0.
-
 use tpc_ir::op::{Norm, NormApply, NormKind, NormStats};
 
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer};
 
-/// The function `x ↦ (x − shift) · factor` of a row.
 struct Affine {
     shift: f64,
     factor: f64,
 }
 
-/// Computes shift and factor from the mean, the mean of squares about it and, for L2, the sum of squares.
+/// Computes shift and factor from the mean, the mean square deviation and, for L2, the sum of squares.
 fn affine(kind: NormKind, eps: f32, mean: f64, moment: f64, squares: f64) -> Affine {
     let eps = f64::from(eps);
     let (shift, factor) = match kind {
@@ -26,7 +23,7 @@ fn squares(row: &[f64]) -> f64 {
     row.iter().map(|x| x * x).sum()
 }
 
-/// Applies to every row the function that `of` returns for its number and elements.
+/// Applies to every row the function that `of` returns for the row's index and elements.
 fn per_row(x: &Tensor, of: impl Fn(usize, &[f64]) -> Affine) -> Result<Tensor, ExecError> {
     let mut out = buffer(x.dims())?;
     if !x.is_empty() {
@@ -98,7 +95,7 @@ mod tests {
         close(&of(NormKind::Rms, 0.0), &expected);
         close(&of(NormKind::Layer, 0.0), &[-1.0, 1.0, -1.0, 1.0]);
         close(&of(NormKind::L2, 0.0), &[0.6, 0.8, 0.0, 1.0]);
-        // `eps` is added under the root; for the L2 norm it is a lower bound of the norm.
+        // `eps` is added under the root. For the L2 norm, `eps` is a lower bound of the norm.
         let (c, d) = (0.5 / 1.25_f64.sqrt(), 0.5_f64.sqrt());
         close(&of(NormKind::Layer, 1.0), &[-c, c, -d, d]);
         close(&of(NormKind::L2, 4.0), &[0.6, 0.8, 0.0, 0.5]);

@@ -1,11 +1,9 @@
-//! Pooling of images.
-
 use tpc_ir::op::{Pool2d, PoolKind};
 
 use crate::error::ExecError;
 use crate::tensor::{Tensor, buffer};
 
-/// Returns the indices of a window, cut to an axis of `n`. Windows start `pad` before index 0.
+/// Returns the indices of a window within an axis of `n`. The first window starts `pad` before index 0.
 fn window(op: &Pool2d, axis: usize, at: usize, n: usize) -> std::ops::Range<usize> {
     let (pad, size) = (op.pad[axis] as usize, op.window[axis] as usize);
     let start = at * op.stride[axis] as usize;

@@ -1,5 +1,3 @@
-//! Ops whose elements depend on their index along an axis.
-
 use tpc_ir::op::{Side, Tri};
 
 use crate::error::ExecError;

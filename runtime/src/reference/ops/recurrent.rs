@@ -1,5 +1,3 @@
-//! Recurrences over the tokens of a sequence.
-
 use super::elementwise::softplus;
 use super::index;
 use super::matmul::dot;
@@ -29,7 +27,7 @@ pub(super) fn ssm_conv(operands: &[&Tensor], dims: [usize; 4]) -> Result<Tensor,
     Tensor::reals_of(dims, out)
 }
 
-/// Computes one recurrence per row of the state: per element of a head.
+/// Runs one recurrence per row of the state: one per element of a head.
 pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [d_state, _, _, cells] = operands[0].dims();
     let dims = operands[1].dims();
@@ -76,7 +74,7 @@ pub(super) fn ssm_scan(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     ])
 }
 
-/// Computes one recurrence per row of the state: per element of a value.
+/// Runs one recurrence per row of the state: one per element of a value.
 pub(super) fn gated_delta_net(operands: &[&Tensor]) -> Result<Vec<Tensor>, ExecError> {
     let [dk, key_heads, ..] = operands[0].dims();
     let dims = operands[2].dims();
@@ -205,7 +203,6 @@ mod tests {
         assert_eq!(e.expect_err("no such cell").code(), "TPC0506");
     }
 
-    /// Follows the definition, with whole states and explicit indices.
     fn naive_scan(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [n, dim, heads, _] = ops[0].dims();
         let [_, _, n_t, n_s] = ops[1].dims();
@@ -275,7 +272,7 @@ mod tests {
         close(&s, &[4.0, 8.0]);
     }
 
-    /// One step in closed form: `S ← S·diag(e^g)·(I − β·k·kᵀ) + β·v·kᵀ`.
+    /// Computes steps in closed form: `S ← S·diag(e^g)·(I − β·k·kᵀ) + β·v·kᵀ`.
     fn naive_delta(ops: &[&Tensor]) -> [Vec<f64>; 2] {
         let [dk, key_heads, ..] = ops[0].dims();
         let [dv, heads, n_t, n_s] = ops[2].dims();

@@ -1,5 +1,3 @@
-//! Sums, selections and sorting along an axis.
-
 use tpc_ir::op::{ArgSort, Mean, SortOrder, Sum, TopK, TopMask};
 
 use super::elementwise::map;
@@ -26,7 +24,7 @@ pub(super) fn sum(op: &Sum, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     Tensor::reals_of(dims, out)
 }
 
-/// The size of `op` must be a constant.
+/// Computes means. The size of `op` must be a constant.
 pub(super) fn mean(op: &Mean, operands: &[&Tensor]) -> Result<Tensor, ExecError> {
     let n = op.n.as_const().unwrap_or(1) as f64;
     map(&sum(&Sum { axis: 0 }, operands)?, |x| x / n)
@@ -63,7 +61,7 @@ pub(super) fn top_mask(op: &TopMask, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(dims, out)
 }
 
-/// Returns the indices that sort a row, stably, NaN last.
+/// Returns the indices that sort a row stably, NaN last.
 fn sorted(row: &[f64], order: SortOrder) -> Vec<usize> {
     let key = |i: usize| match order {
         _ if row[i].is_nan() => f64::INFINITY,
@@ -171,7 +169,6 @@ mod tests {
             sort(SortOrder::Descending),
             ints(&[4, 2], &[1, 2, 3, 0, 2, 1, 3, 0])
         );
-        // Infinity and NaN sort in the same way.
         assert_eq!(
             sort(SortOrder::Ascending),
             ints(&[4, 2], &[0, 3, 1, 2, 1, 3, 0, 2])

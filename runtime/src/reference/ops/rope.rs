@@ -8,16 +8,16 @@ use super::rank_at_most;
 use crate::error::ExecError;
 use crate::tensor::Tensor;
 
-/// Returns the pair index whose wave turns `rotations` times over the training context.
+/// Returns the pair index at which the embedding turns `rotations` times over the training context.
 fn corner(op: &Rope, rotations: f64) -> f64 {
     let wave = op.n_ctx_orig as f64 / (rotations * TAU);
     op.n_dims as f64 * wave.ln() / (2.0 * f64::from(op.freq_base).ln())
 }
 
 struct Frequencies {
-    /// Per pair, radians per position. YaRN's ramp mixes scaled and unscaled positions.
+    /// Radians per position of each pair. YaRN's ramp mixes scaled and unscaled positions.
     per_position: Vec<f64>,
-    /// Factor on the rotated elements.
+    /// Factor of the rotated elements.
     magnitude: f64,
 }
 
@@ -52,7 +52,7 @@ fn frequencies(op: &Rope, factors: Option<&[f64]>) -> Frequencies {
     }
 }
 
-/// Returns the token's position that rotates pair `pair` (Wang et al. 2024; the interleaved form follows ggml).
+/// Returns the position component that rotates `pair` (Wang et al. 2024; the interleaved form follows ggml).
 const fn position_of(mode: RopeMode, pair: u64) -> usize {
     let Some([t, h, w, e]) = mode.sections() else {
         return 0;

@@ -1,5 +1,3 @@
-//! Reads and writes rows by index, and writes slices.
-
 use tpc_ir::op::{GetRows, SetRows, SetSlice};
 use tpc_ir::{Bindings, DType};
 
@@ -16,7 +14,7 @@ pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, Exe
     let [n, rows, p, q] = data.dims();
     let r = operands[1].dims()[0];
     let dims = [n, r, p, q];
-    // Start of every row of the result, in order; `None` outside the window.
+    // Start of each result row, in order; `None` outside the window.
     let mut starts: Vec<Option<usize>> = buffer([1, r, p, q])?;
     for batch in 0..p * q {
         for i in &indices[batch * r..][..r] {
@@ -45,7 +43,6 @@ pub(super) fn get_rows(op: &GetRows, operands: &[&Tensor]) -> Result<Tensor, Exe
     Tensor::reals_of(dims, out)
 }
 
-/// Writes rows, rounded to `dtype`, the destination's type.
 pub(super) fn set_rows(
     op: &SetRows,
     operands: &[&Tensor],
@@ -59,7 +56,6 @@ pub(super) fn set_rows(
     let (inner, bound, outer) = around(dst.dims(), axis);
     let written = rows.dims()[axis];
     let mut out = dst.reals()?.into_owned();
-    // A single batch of the index serves all batches of the destination along an axis.
     let [n, p, q, _] = operands[2].dims();
     let along = if axis == 1 { dst.dims()[2] } else { 1 };
     for o in 0..outer {
@@ -77,7 +73,6 @@ pub(super) fn set_rows(
     Tensor::reals_of(dst.dims(), out)
 }
 
-/// Writes a slice, rounded to `dtype`, the destination's type.
 pub(super) fn set_slice(
     op: &SetSlice,
     operands: &[&Tensor],
@@ -99,7 +94,7 @@ pub(super) fn set_slice(
     Tensor::reals_of(dst.dims(), out)
 }
 
-/// Returns the elements at indices along `axis`, rounded to the destination's type.
+/// Returns elements along `axis`, rounded to the destination's type.
 fn rounded(x: &Tensor, axis: usize, dtype: DType) -> Result<Vec<f64>, ExecError> {
     if axis == 0 && dtype.is_quantised() {
         return Err(ExecError::Parameter {

@@ -1,5 +1,3 @@
-//! Views as values.
-
 use tpc_ir::op::{Op, Pad, Permute, Slice};
 use tpc_ir::{Bindings, Dim, RANK};
 

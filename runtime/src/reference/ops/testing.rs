@@ -1,5 +1,3 @@
-//! Helpers for tests of ops.
-
 use tpc_ir::op::Op;
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{Bindings, DType, RANK};
@@ -8,12 +6,10 @@ use super::{OpContext, Options, eval};
 use crate::error::ExecError;
 use crate::tensor::{Shape, Tensor};
 
-/// Missing sizes are 1.
 pub(super) fn real(dims: &[usize], data: &[f64]) -> Tensor {
     Tensor::reals_of(pad(dims), data.to_vec()).expect("the data have the elements of the sizes")
 }
 
-/// Missing sizes are 1.
 pub(super) fn ints(dims: &[usize], data: &[i64]) -> Tensor {
     Tensor::ints_of(pad(dims), data.to_vec()).expect("the data have the elements of the sizes")
 }
@@ -45,7 +41,7 @@ pub(super) fn results(
     eval(&op.into(), operands, shapes, &ctx)
 }
 
-/// Returns the only result of `op`, an f32 of these sizes.
+/// Returns the only result of `op`, an f32 tensor of these sizes.
 pub(super) fn try_run(
     op: impl Into<Op>,
     operands: &[&Tensor],
@@ -75,7 +71,6 @@ pub(super) fn code(op: impl Into<Op>, operands: &[&Tensor], dims: &[usize]) -> &
         .id
 }
 
-/// Checks that the elements agree to 1e-12.
 #[track_caller]
 pub(super) fn close(found: &Tensor, expected: &[f64]) {
     let found = found.reals().expect("real");

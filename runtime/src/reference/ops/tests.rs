@@ -1,4 +1,4 @@
-//! Properties of every op: on any operands, it returns tensors of the inferred sizes or an error, and never panics.
+//! Any op on any operands returns tensors of the inferred sizes or an error, and never panics.
 
 use proptest::prelude::*;
 use tpc_ir::op::*;

@@ -1,7 +1,7 @@
-//! The bytes of an arena, and the numbers that they represent.
+//! The bytes of an arena with the numbers that they represent.
 //!
-//! The reference computes in f64, but an f32 has four bytes. An arena therefore records the f64 that was rounded to
-//! each f32. A read returns this number while its bytes are unchanged, otherwise the value of the bytes.
+//! The reference computes in f64, but an f32 has four bytes. An arena therefore records the f64 before rounding to each
+//! f32. A read returns this f64 while the bytes are unchanged, otherwise the value of the bytes.
 
 use std::collections::HashMap;
 
@@ -15,9 +15,9 @@ use crate::tensor::{Data, Tensor, buffer};
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArenaBytes {
     bytes: Vec<u8>,
-    /// Per four bytes, the number rounded to their f32.
+    /// Number before rounding to f32, per four bytes.
     wide: Vec<f64>,
-    /// For other types, by address, the written bytes and their numbers.
+    /// Written bytes and their numbers for types other than f32, by address.
     exact: HashMap<usize, Exact>,
 }
 
@@ -30,7 +30,7 @@ struct Exact {
     numbers: Box<[f64]>,
 }
 
-/// Unwritten memory: implausible as floats, out of range as indices.
+/// Content of unwritten memory: implausible as floats, out of range as indices.
 const POISON: u8 = 0xfb;
 
 impl ArenaBytes {
@@ -110,7 +110,7 @@ impl ArenaBytes {
         )
     }
 
-    /// Writes a tensor, except blocks that already hold its numbers.
+    /// Writes a tensor. Skips blocks that already hold its numbers.
     pub(super) fn write(
         &mut self,
         base: u64,
@@ -261,7 +261,6 @@ fn eight(bytes: &[u8]) -> [u8; 8] {
 }
 
 fn integer(dtype: DType, bytes: &[u8]) -> i64 {
-    // Sign-extends the available bytes.
     let mut out = match bytes.last() {
         Some(b) if b & 0x80 != 0 => [0xff; 8],
         _ => [0; 8],

@@ -1,7 +1,7 @@
 //! Runs programs with the reference ops at the program's addresses. A launch runs the instructions that it covers.
 //!
-//! A wrong program gives wrong results here as on a fast executor: work memory is poisoned before a batch, and the
-//! places' queues run in a random order that respects the waits.
+//! A wrong program gives wrong results, as on a fast executor: work memory is filled with poison before a batch, and
+//! the places' queues run in a random order that respects the waits.
 
 mod memory;
 
@@ -23,28 +23,26 @@ use crate::tensor::{Shape, Tensor};
 use crate::weights::{WeightSource, pack};
 use memory::ArenaBytes;
 
-/// Runs a [`Program`] on the reference ops.
+/// An executor of a [`Program`] on the reference ops.
 #[derive(Clone, Debug)]
 pub struct ProgramInterpreter<'p> {
     program: &'p Program,
     options: Options,
     arenas: Vec<ArenaBytes>,
-    /// The weights, decoded once from their arena.
     weights: BTreeMap<Value, Arc<Tensor>>,
     interface: Interface,
-    /// Products whose second operand is rounded as in the CPU executor, with their number of terms.
+    /// Number of int8 terms for each product whose second operand is rounded as in the CPU executor.
     rounded: BTreeMap<Inst, usize>,
-    /// State of the generator that orders the queues.
     random: Xorshift64,
     batches: Batches,
 }
 
 impl<'p> ProgramInterpreter<'p> {
-    /// Returns an interpreter of a verified program, with its weights loaded. `seed` determines the order of the
-    /// queues.
+    /// Returns an interpreter of a verified program with its weights loaded. `seed` determines the order of the queues.
     ///
     /// # Errors
-    /// Fails if a weight is missing, its type or sizes differ from the declaration, or memory does not suffice.
+    /// Returns an error if a weight is missing, its type or sizes differ from the declaration, or memory does not
+    /// suffice.
     pub fn new(
         program: &'p Program,
         weights: &dyn WeightSource,
@@ -72,7 +70,7 @@ impl<'p> ProgramInterpreter<'p> {
     }
 
     /// Rounds the activations of these products as the CPU executor does, to a number of int8 terms in blocks of 32.
-    /// Other ops stay exact, so that a comparison with the CPU executor excludes this rounding.
+    /// Other ops stay exact, so a comparison with the CPU executor does not see this rounding.
     pub fn with_rounded_products(
         mut self,
         products: BTreeMap<Inst, usize>,
@@ -92,10 +90,9 @@ impl<'p> ProgramInterpreter<'p> {
                 })
         };
         for (value, data, op) in weights() {
-            // Checks type and sizes.
             let (tensor, _) = load_weight(op, &data.ty, source)?;
             if self.format(value)? != StorageFormat::FILE {
-                // Only kernels can read this storage format.
+                // Only kernels read this storage format.
                 self.weights.insert(value, Arc::new(tensor));
                 continue;
             }

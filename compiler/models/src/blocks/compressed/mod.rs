@@ -1,4 +1,4 @@
-//! Attention to rows that are both keys and values: one per token of the window, one per block of tokens.
+//! Attention to rows that serve as keys and values: one row per token of the window, one per block of tokens.
 
 mod pool;
 mod rows;
@@ -55,16 +55,15 @@ pub(crate) fn compressed_attention(
     output(b, cx, hp, y)
 }
 
-/// A layer's rotations: by positions of tokens, by first positions of blocks, and back.
+/// A layer's rotations: by token positions, by blocks' first positions, and the inverse.
 struct Rotations {
     rope: Option<Rope>,
     positions: Value,
-    /// Positions of the first tokens of blocks.
     starts: Value,
 }
 
 impl Rotations {
-    /// Returns a layer's rotations. `tokens` is the block length; `None` without blocks.
+    /// Returns a layer's rotations. `tokens` is the block length, `None` without blocks.
     fn new(
         b: &mut Builder<'_>,
         cx: &LayerContext<'_>,
@@ -98,13 +97,12 @@ impl Rotations {
         }
     }
 
-    /// Rotates the heads `x` back by the positions of tokens.
     fn rotate_back(&self, b: &mut Builder<'_>, x: Value) -> Result<Value, ArchError> {
         const NAME: &str = "kqv_back";
         let Some(rope) = &self.rope else {
             return Ok(x);
         };
-        // Frequencies divided by −1 turn the other way.
+        // A divisor of −1 reverses the rotation.
         let signs = Arange {
             start: -1.0,
             step: 0.0,
@@ -127,7 +125,7 @@ fn latent_queries(
     norm::with_weight(b, &cx.model, "attn_q_a_norm", &[hp.q_rank], q, "q_a_norm")
 }
 
-/// Returns the query heads, normalised and rotated: `[row, heads, n_tokens]`.
+/// Returns the normalised, rotated query heads, `[row, heads, n_tokens]`.
 fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -143,7 +141,7 @@ fn queries(
     rotations.by(b, q, rotations.positions, "Qcur")
 }
 
-/// Returns the tokens' rows, normalised and rotated: `[row, 1, n_tokens]`.
+/// Returns the normalised, rotated rows of tokens, `[row, 1, n_tokens]`.
 fn token_rows(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -168,7 +166,7 @@ impl Blocks {
         self.tokens == hp.form.indexed
     }
 
-    /// Returns the blocks' rotated rows: `[row, 1, n_tokens]`.
+    /// Returns the rotated rows of blocks, `[row, 1, n_tokens]`.
     fn rows(
         &self,
         b: &mut Builder<'_>,
@@ -189,7 +187,7 @@ impl Blocks {
         rotations.by(b, rows, rotations.starts, "block_rows")
     }
 
-    /// Returns the mask of the rows that a token attends to, `[n_kv, n_tokens]`.
+    /// Returns the mask of visible rows, `[n_kv, n_tokens]`.
     fn mask(
         &self,
         b: &mut Builder<'_>,
@@ -231,7 +229,7 @@ fn output(
     let y = b.reshape(y, groups, "kqv_groups")?;
     let y = b.swap_heads(y, "kqv_groups")?;
     let name = b.tensor_name(TENSOR, "weight");
-    // Files have a matrix per group, or the rows of all groups in one.
+    // Files have one matrix per group, or the rows of all groups in one matrix.
     let weight = match b.columns(&name) {
         Some(columns) if columns == hp.out_width.n && hp.groups.n > 1 => {
             let weight = b.require(&name, &[width, hp.out_width], TensorRole::Matrix)?;

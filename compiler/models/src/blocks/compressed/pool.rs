@@ -1,4 +1,4 @@
-//! Sums of consecutive tokens' values, weighted per element by a softmax of their scores.
+//! Weighted sums of consecutive tokens' values. The weights are, per element, a softmax of scores.
 
 use tpc_ir::op::{Binary, BinaryKind, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -8,15 +8,15 @@ use crate::error::ArchError;
 
 const NAME: &str = "block_pool";
 
-/// Values with their scores, `[steps, channels, n_seqs]` each.
+/// Values and scores, `[steps, channels, n_seqs]` each.
 #[derive(Clone, Copy)]
 pub(super) struct ScoredValues {
     pub(super) values: Value,
     pub(super) scores: Value,
 }
 
-/// Returns the weighted sum of each `tokens` consecutive steps. `tokens` is a power of two: each round doubles the
-/// length by merging adjacent sums.
+/// Returns the weighted sum of each `tokens` consecutive steps. `tokens` is a power of two: each round merges adjacent
+/// sums, which doubles their length.
 pub(super) fn pool(
     b: &mut Builder<'_>,
     x: ScoredValues,
@@ -37,8 +37,8 @@ pub(super) fn pool(
     Ok(x)
 }
 
-/// Returns the weighted sum of two parts. With `share`, the weight of `first` is multiplied by it, and the result keeps
-/// only the scores of `second`.
+/// Returns the weighted sum of two parts. `share` multiplies the weight of `first`; the result then keeps only the
+/// scores of `second`.
 pub(super) fn merge(
     b: &mut Builder<'_>,
     first: ScoredValues,
@@ -48,7 +48,7 @@ pub(super) fn merge(
     let minus = Binary {
         kind: BinaryKind::Sub,
     };
-    // The larger score takes the larger part without overflow, however far apart the scores are.
+    // The larger score gets the larger weight, so very different scores do not overflow.
     let above = b.push(minus.clone(), vec![first.scores, second.scores], NAME)?;
     let mut weight = b.unary(&[UnaryKind::Sigmoid], above, NAME)?;
     let mut scores = second.scores;
@@ -65,7 +65,6 @@ pub(super) fn merge(
     Ok(ScoredValues { values, scores })
 }
 
-/// Takes `len` steps from `start` on.
 pub(super) fn part(
     b: &mut Builder<'_>,
     x: ScoredValues,

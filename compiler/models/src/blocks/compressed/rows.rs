@@ -1,4 +1,4 @@
-//! Rows of blocks: every token gets the row of a block that ends with it. The masks show only the rows at actual block
+//! Rows of blocks. Every token gets the row of a block that ends with it; the masks show only rows at actual block
 //! ends.
 
 use tpc_ir::op::{BlockPart, Concat, GetRows};
@@ -15,9 +15,8 @@ use crate::size::Size;
 use crate::source::TensorRole;
 
 pub(super) struct Rows<'a> {
-    /// The prefix of tensor names.
     pub(super) tensors: &'a str,
-    /// The state of earlier tokens.
+    /// Name of the state with earlier tokens.
     pub(super) state: &'a str,
     pub(super) row: Size,
     pub(super) tokens: u64,
@@ -26,7 +25,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Returns the normalised rows of the layer's input `x`: `[row, n_tokens]`.
+    /// Returns the normalised rows for the layer's input `x`, `[row, n_tokens]`.
     pub(super) fn build(
         &self,
         b: &mut Builder<'_>,
@@ -66,7 +65,7 @@ impl Rows<'_> {
         norm::with_weight(b, &cx.model, &norm, &[self.row], rows, "block_rows_norm")
     }
 
-    /// Returns tokens' rows, and below them their scores: `[2 · width, n_tokens]`.
+    /// Returns the rows of tokens, and below them their scores, `[2 · width, n_tokens]`.
     fn project(
         &self,
         b: &mut Builder<'_>,

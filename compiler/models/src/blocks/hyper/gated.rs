@@ -1,4 +1,4 @@
-//! Streams weighted by gates.
+//! Parallel residual streams weighted by gates.
 
 use tpc_ir::op::{HcComb, Scale, UnaryKind};
 use tpc_ir::{Dim, Value};
@@ -13,7 +13,6 @@ use crate::hparams::HyperHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -60,7 +59,7 @@ pub(super) fn read(
     })
 }
 
-/// Returns the sum of streams that the output reads, `[n_embd, n_tokens]`.
+/// Returns the gated sum of streams that the output reads, `[n_embd, n_tokens]`.
 pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -99,7 +98,7 @@ fn gates(
     b.mul_mat(matrix, flat, "hc_mixes")
 }
 
-/// Returns a weight per stream, `[1, streams, n_tokens]`: the bounded gates.
+/// Returns bounded gates, one per stream, `[1, streams, n_tokens]`.
 fn weights(
     b: &mut Builder<'_>,
     hp: &HyperHParams,
@@ -115,7 +114,6 @@ fn weights(
     b.reshape(x, [Dim::ONE, hp.streams.n.into(), b.n_tokens()], name)
 }
 
-/// Returns the streams' weighted sum, `[n_embd, n_tokens]`.
 fn weighted_sum(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

@@ -1,4 +1,4 @@
-//! Streams with low-rank gates per element.
+//! Parallel residual streams with low-rank gates per element.
 
 use tpc_ir::op::UnaryKind;
 use tpc_ir::{Dim, Value};
@@ -12,7 +12,6 @@ use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 use crate::source::TensorRole;
 
-/// Returns the input of the sublayer whose tensors begin with `tensor`.
 pub(super) fn read(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -36,7 +35,7 @@ pub(super) fn read(
     })
 }
 
-/// Returns the mean of the streams that the output reads, `[n_embd, n_tokens]`.
+/// Returns the gated mean of streams that the output reads, `[n_embd, n_tokens]`.
 pub(super) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -47,7 +46,7 @@ pub(super) fn merge_streams(
     gated_mean(b, cx, hp, "output_hc", normed)
 }
 
-/// Returns each stream normalised, `[n_embd · streams, n_tokens]`.
+/// Returns the norms of the streams, `[n_embd · streams, n_tokens]`.
 fn flat_norm(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -59,8 +58,8 @@ fn flat_norm(
     b.reshape(x, [hp.width.n.into(), b.n_tokens()], "hc_norm")
 }
 
-/// Returns each stream of `x: [n_embd, streams, n_tokens]` normalised, times a weight per element of all streams, which
-/// files have as a matrix or one row.
+/// Normalises each stream of `x: [n_embd, streams, n_tokens]` and multiplies it by a weight per element of all streams.
+/// Files have the weights as a matrix or one row.
 pub(in crate::blocks) fn stream_norm(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -81,7 +80,7 @@ pub(in crate::blocks) fn stream_norm(
     b.mul(x, weight, "hc_norm")
 }
 
-/// Returns the mean of gated streams, `[n_embd, n_tokens]`, given their norms.
+/// Returns the gated mean of the streams, `[n_embd, n_tokens]`, given their norms.
 fn gated_mean(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

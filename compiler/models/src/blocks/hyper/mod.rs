@@ -1,4 +1,4 @@
-//! Parallel residual streams: `[n_embd, streams, n_tokens]`.
+//! Parallel residual streams, `[n_embd, streams, n_tokens]`.
 
 mod gated;
 mod low_rank;
@@ -14,17 +14,16 @@ use crate::description::{HyperForm, StreamsEnd};
 use crate::error::ArchError;
 use crate::hparams::HyperHParams;
 
-/// A sublayer's input, and the weights that add its output to the streams.
+/// A sublayer's input, and the weights that add the sublayer's output to the streams.
 pub(super) struct Joint {
-    /// `[n_embd, n_tokens]`
+    /// Input, `[n_embd, n_tokens]`.
     pub(super) input: Value,
-    /// A factor per stream on the output, `[1, streams, n_tokens]`.
+    /// Factor on the output per stream, `[1, streams, n_tokens]`.
     output: Value,
-    /// The matrix that mixes the streams, `[streams, streams, n_tokens]`; the results are along axis 0.
+    /// Matrix that mixes the streams, `[streams, streams, n_tokens]`; results are along axis 0.
     mixes: Option<Value>,
 }
 
-/// Returns the initial streams of `x: [n_embd, n_tokens]`.
 pub(crate) fn start_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -48,7 +47,7 @@ pub(super) fn read(
     }
 }
 
-/// Adds a sublayer's output `y: [n_embd, n_tokens]` to the streams `x`, after mixing them if the form does.
+/// Adds a sublayer's output `y: [n_embd, n_tokens]` to the streams `x`, which `self.mixes` mixes first, if any.
 pub(super) fn write(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -70,7 +69,7 @@ pub(super) fn write(
     b.add(x, y, "l_out")
 }
 
-/// Returns the streams' part that the output reads, `[n_embd, n_tokens]`.
+/// Returns the combined streams that the output reads, `[n_embd, n_tokens]`.
 pub(crate) fn merge_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
@@ -105,7 +104,6 @@ fn mean(
     b.push(Scale { scale, bias: 0.0 }, vec![x], "hc_mean")
 }
 
-/// Repeats `x: [n_embd, n_tokens]` once per stream.
 pub(super) fn repeat_streams(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

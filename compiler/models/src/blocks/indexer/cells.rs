@@ -1,4 +1,4 @@
-//! Scores of single cells: projections to queries, keys and head weights.
+//! Scores of single cells, from query heads, keys and head weights.
 
 use tpc_ir::op::{Fill, InputKind, LightningIndexer, Norm, NormKind, Rope};
 use tpc_ir::{Dim, Value};
@@ -15,7 +15,7 @@ use crate::hparams::IndexerHParams;
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Returns all cells' scores, `[n_kv, n_tokens]`; `None` if the queries lack an input.
+/// Returns all cells' scores, `[n_kv, n_tokens]`; `None` without the latent vector of queries.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -32,7 +32,7 @@ pub(super) fn scores(
     score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// Returns the rotated query heads: `[dim, heads, n_tokens]`.
+/// Returns the rotated query heads, `[dim, heads, n_tokens]`.
 pub(super) fn queries(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -62,7 +62,7 @@ pub(super) fn queries(
     rotate(b, cx, hp, [q, positions], NAME).map(Some)
 }
 
-/// Projects to keys, `[dim, n_tokens]`.
+/// Returns keys before their norm, `[dim, n_tokens]`.
 pub(super) fn projected_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -116,7 +116,7 @@ pub(super) fn key_heads(
     rotate(b, cx, hp, [k, positions], "indexer_k")
 }
 
-/// Stores keys, and scores all cached keys: `[n_kv, n_tokens]`.
+/// Stores keys and scores all cached keys, `[n_kv, n_tokens]`.
 pub(super) fn score_cells(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -159,7 +159,7 @@ fn positions(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Value {
     })
 }
 
-/// Rotates queries or keys, with the indexer's pairs of elements.
+/// Rotates queries or keys with the indexer's pairing of elements.
 fn rotate(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -186,7 +186,7 @@ fn rotate(
     }
 }
 
-/// Requests an indexer's tensors that files have, but the graph does not read, because all cells are selected.
+/// Requests the indexer tensors of files whose graph does not read them, because all cells are selected.
 pub(super) fn find_tensors(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! The indexer of sparse attention: scores the cache cells for each token, and hides all but the best.
+//! The indexer of sparse attention: scores the cache cells for each token, and masks all but the best.
 
 mod cells;
 mod pooled;
@@ -12,7 +12,6 @@ use super::mask::visible_cells;
 use crate::error::ArchError;
 use crate::hparams::{IndexerHParams, Reach};
 
-/// An indexer's tensors within a layer.
 const TENSORS: [&str; 11] = [
     "indexer.attn_q_b.weight",
     "indexer.attn_k.weight",
@@ -76,7 +75,7 @@ pub(super) fn mask(
     Ok(Some(mask))
 }
 
-/// Ignores the indexer's tensors, which files have even in layers that do not use them.
+/// Ignores the indexer's tensors, which files have even in layers without an indexer.
 fn ignore_tensors(b: &mut Builder<'_>) {
     for tensor in TENSORS {
         let name = b.bare_name(tensor);
@@ -91,7 +90,8 @@ pub(super) struct Input {
 }
 
 /// Returns the mask of the best rows of blocks of `tokens` tokens, `[n_kv, n_tokens]`. `keys` is `[dim, n_tokens]`;
-/// `starts: [n_tokens]` has the positions of the blocks' first tokens. The cell of a block's last token holds its row.
+/// `starts: [n_tokens]` has the positions of the blocks' first tokens. The cell of a block's last token holds the
+/// block's row.
 pub(super) fn mask_of_rows(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -109,7 +109,7 @@ pub(super) fn mask_of_rows(
     best(b, hp.top_k, scores, seen, "indexer_mask")
 }
 
-/// Returns the mask of the `k` best cells that `seen` shows.
+/// Returns the mask of the `k` best cells that the mask `seen` shows.
 fn best(
     b: &mut Builder<'_>,
     k: u64,
@@ -132,7 +132,7 @@ fn of_blocks(
     const NAME: &str = "indexer_mask";
     let seen = block_input(b, BlockPart::Seen, tokens);
     let selected = best(b, hp.top_k / tokens, scores, seen, "indexer_top_k")?;
-    // A block's cells are visible if its last cell is.
+    // A block's cells are visible if its last cell is visible.
     let last = block_input(b, BlockPart::Last, tokens);
     let axes = [1, 0, 2, 3];
     let by_cell = b.push(Permute { axes }, vec![selected], NAME)?;
@@ -149,7 +149,6 @@ fn of_blocks(
     b.unary(&[UnaryKind::Log], either, NAME)
 }
 
-/// Returns an input that describes blocks of `tokens` tokens.
 pub(super) fn block_input(b: &mut Builder<'_>, part: BlockPart, tokens: u64) -> Value {
     let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
     b.input(InputKind::Block(BlockInput { part, tokens }))

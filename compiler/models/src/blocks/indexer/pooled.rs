@@ -1,5 +1,4 @@
-//! Scores of blocks: a block has one key, which the cell of its last token holds. Other cells hold keys that no mask
-//! shows.
+//! Scores of blocks. The cell of a block's last token holds the block's key. Masks hide the keys in other cells.
 
 use tpc_ir::op::{BlockPart, Concat, SoftMax, Sum};
 use tpc_ir::{Dim, Value};
@@ -16,7 +15,7 @@ use crate::source::TensorRole;
 
 const NAME: &str = "indexer_pool";
 
-/// Returns all cells' scores, `[n_kv, n_tokens]`; `None` if the queries lack an input.
+/// Returns all cells' scores, `[n_kv, n_tokens]`; `None` without the latent vector of queries.
 pub(super) fn scores(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -43,7 +42,7 @@ pub(super) fn scores(
     cells::score_cells(b, cx, hp, input.x, [q, k]).map(Some)
 }
 
-/// Returns the mean key over each token and the `tokens - 1` before it, `[dim, n_tokens]`.
+/// Returns the mean key of each token and the `tokens - 1` tokens before it, `[dim, n_tokens]`.
 fn mean(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -61,7 +60,7 @@ fn mean(
     conv::flat(b, mean, hp.dim.n, NAME)
 }
 
-/// Sums the keys of each token and the tokens before it, weighted per element: `[dim, n_tokens]`.
+/// Returns sums of the keys of each token and the tokens before it, weighted per element, `[dim, n_tokens]`.
 fn weighted_keys(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -78,7 +77,7 @@ fn weighted_keys(
     let biases = b.require(&biases, &sizes, TensorRole::Bias)?;
     let keys = conv::window(b, cx, "cache_indexer", [tokens - 1, dim], k)?;
     let gates = conv::window(b, cx, "cache_indexer_gate", [tokens - 1, dim], gates)?;
-    // Axis 0 has a block's tokens, axis 1 all other elements.
+    // Axis 0 holds a block's tokens, axis 1 all other elements.
     let all = Dim::constant(dim).checked_mul(&b.n_tokens());
     let all = all.ok_or(ArchError::Overflow {
         what: "the keys of all tokens of a batch",

@@ -1,4 +1,4 @@
-//! Convolutions along time, per channel. A state holds a batch's last steps for the next batch.
+//! Convolutions along time, per channel. A state keeps a batch's last steps for the next batch.
 
 use tpc_ir::op::{Concat, Permute, Slice, SsmConv};
 use tpc_ir::{Dim, Value};
@@ -12,7 +12,7 @@ use crate::hparams::{ConvHParams, TapsShape};
 use crate::size::Size;
 use crate::source::TensorRole;
 
-/// Convolves `x: [channels, n_tokens]`; the result has the same shape.
+/// Convolves `x: [channels, n_tokens]`. The result has the same shape.
 pub(super) fn apply(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -36,19 +36,19 @@ pub(super) fn apply(
     b.add_bias(conv.tensor, y, conv.channels, conv.bias, "conv_output")
 }
 
-/// Steps of time, with earlier ones.
+/// A batch's steps with earlier steps.
 #[derive(Clone, Copy)]
 pub(in crate::blocks) struct Window {
-    /// `[earlier + n_seq_tokens, channels, n_seqs]`
+    /// All steps, `[earlier + n_seq_tokens, channels, n_seqs]`.
     pub(in crate::blocks) all: Value,
-    /// The batch's steps, `[n_seq_tokens, channels, n_seqs]`.
+    /// Steps of the batch, `[n_seq_tokens, channels, n_seqs]`.
     own: Value,
-    /// Steps before these.
+    /// Number of earlier steps.
     earlier: u64,
 }
 
-/// Returns the steps of `x: [channels, n_tokens]` after `earlier` steps that a state keeps: zeros before a sequence's
-/// start.
+/// Returns the steps of `x: [channels, n_tokens]` after `earlier` steps from a state. Steps before a sequence's start
+/// are zero.
 pub(in crate::blocks) fn window(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -79,7 +79,7 @@ pub(in crate::blocks) fn window(
     })
 }
 
-/// Returns the step at offset `from` in a [`window`], per token: `[n_seq_tokens, channels, n_seqs]`.
+/// Returns for each token the step at offset `from` in a [`window`], `[n_seq_tokens, channels, n_seqs]`.
 pub(in crate::blocks) fn step(
     b: &mut Builder<'_>,
     steps: &Window,
@@ -93,7 +93,6 @@ pub(in crate::blocks) fn step(
     b.slice(steps.all, 0, from, n_t, name)
 }
 
-/// Reshapes `x` to the shape of a [`step`].
 pub(in crate::blocks) fn as_step(
     b: &mut Builder<'_>,
     x: Value,

@@ -16,9 +16,9 @@ use crate::hparams::DeltaNetHParams;
 use crate::source::{Form, TensorRole};
 
 struct Projections {
-    /// Queries, keys and values before the convolution: `[channels, n_tokens]`.
+    /// Queries, keys and values before the convolution, `[channels, n_tokens]`.
     qkv: Value,
-    /// The output's gate: `[value_width, n_tokens]`.
+    /// Output gate, `[value_width, n_tokens]`.
     gate: Value,
 }
 
@@ -76,7 +76,6 @@ fn project(
     let has_qkv = b.offers(&b.tensor_name("attn_qkv", "weight"), Form::Usual);
     let fused = b.tensor_name(FUSED, "weight");
     if has_qkv || !b.offers(&fused, Form::Unusual) {
-        // Some files also have the older form.
         b.ignore(&fused);
         return Ok(Projections {
             qkv: one(b, "attn_qkv", hp.conv.channels, "qkv_mixed")?,
@@ -137,7 +136,7 @@ fn gates(
     })
 }
 
-/// Returns unit-length heads from the convolved queries or keys: `[key_dim, heads, n_seq_tokens, n_seqs]`. If
+/// Returns unit-length heads from the convolved queries or keys, `[key_dim, heads, n_seq_tokens, n_seqs]`. If
 /// consecutive value heads share a key head, `heads` is the number of value heads.
 fn key_heads(
     b: &mut Builder<'_>,
@@ -162,7 +161,7 @@ fn key_heads(
     b.reshape(x, [d, hp.value_heads.n.into(), n_t, n_s], name)
 }
 
-/// Returns the delta rule's output: `[value_dim, value_heads, n_tokens]`.
+/// Returns the delta rule's output, `[value_dim, value_heads, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -12,17 +12,17 @@ pub(super) struct RuleSizes {
     pub(super) key_dim: u64,
     pub(super) value_dim: u64,
     pub(super) heads: u64,
-    /// Decays per head: 1 or `key_dim`.
+    /// Number of decays per head: 1 or `key_dim`.
     pub(super) decays: u64,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct RuleOperands {
-    /// `[key_dim, heads or fewer, n_seq_tokens, n_seqs]`
+    /// Queries, `[key_dim, heads or fewer, n_seq_tokens, n_seqs]`.
     pub(super) q: Value,
-    /// As `q`.
+    /// Keys, in the shape of `q`.
     pub(super) k: Value,
-    /// `[value_dim · heads, n_tokens]`
+    /// Values, `[value_dim · heads, n_tokens]`.
     pub(super) v: Value,
     /// Logarithms of decays, `[decays · heads, n_tokens]`.
     pub(super) decay: Value,
@@ -51,7 +51,7 @@ pub(super) fn unit_heads(
     b.scale(x, 1.0 / dim.sqrt(), name)
 }
 
-/// Returns the memories' outputs: `[value_dim, heads, n_tokens]`.
+/// Returns the outputs of the memories, `[value_dim, heads, n_tokens]`.
 pub(super) fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,5 +1,5 @@
-//! Kimi's delta attention: a convolution along time over queries, keys and values each, then the gated delta rule with
-//! a decay per key element.
+//! Kimi's delta attention: separate convolutions along time over queries, keys and values, then the gated delta rule
+//! with a decay per key element.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Unary, UnaryKind};
@@ -51,8 +51,7 @@ pub(super) fn kda(
     b.project("attn_output", y, [hp.width, embd], "kda_out")
 }
 
-/// Returns queries and keys of unit length per head, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values, `[width,
-/// n_tokens]`.
+/// Returns unit-length queries and keys, `[head_dim, heads, n_seq_tokens, n_seqs]`, and values, `[width, n_tokens]`.
 fn convolve(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -78,7 +77,7 @@ fn convolve(
     Ok([unit(b, q, "Qcur")?, unit(b, k, "Kcur")?, v])
 }
 
-/// Returns the decays' logarithms: `[width, n_tokens]`.
+/// Returns the logarithms of the decays, `[width, n_tokens]`.
 fn decay(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -118,7 +117,8 @@ fn decay(
     b.reshape(decay, [hp.width.n.into(), b.n_tokens()], "kda_decay")
 }
 
-/// Multiplies these matrices with `x`, `[width, n_tokens]`. All but the last project to a head's elements.
+/// Multiplies these matrices with `x` in turn; the result is `[width, n_tokens]`. All but the last project to a head's
+/// elements.
 fn project(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

@@ -1,4 +1,4 @@
-//! Lightning attention. Each head has a memory with its own decay rate: keys and values write it, queries read it.
+//! Lightning attention. Keys and values write a memory per head, which decays at the head's own rate. Queries read it.
 
 use tpc_ir::Value;
 use tpc_ir::op::{Arange, Fill, Unary, UnaryKind};
@@ -10,10 +10,10 @@ use crate::blocks::norm;
 use crate::error::ArchError;
 use crate::hparams::LightningHParams;
 
-/// The step whose softplus is 1. A scan then decays by the rate itself and leaves inputs unscaled.
+/// Step size whose softplus is 1: a scan then decays by the rate itself and does not scale inputs.
 const UNIT_STEP: f32 = 0.541_324_85;
 
-/// The share's constant part, which keeps the last layer's rates above 0.
+/// Constant part of the layer factor, which keeps the last layer's rates above 0.
 const LEAST_SHARE: f64 = 1e-5;
 
 pub(super) fn lightning(
@@ -45,7 +45,7 @@ pub(super) fn lightning(
     b.project("attn_output", y, [hp.width, embd], "attn_out")
 }
 
-/// Returns the memories' outputs: `[width, n_tokens]`.
+/// Returns the outputs of the memories, `[width, n_tokens]`.
 fn remember(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

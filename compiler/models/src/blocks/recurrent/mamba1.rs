@@ -1,4 +1,4 @@
-//! Mamba-1: a convolution along time, then the selective scan, with step, `B` and `C` projected from the convolved
+//! Mamba-1: a convolution along time, then the selective scan. Step, `B` and `C` are projections of the convolved
 //! channels.
 
 use tpc_ir::Value;
@@ -50,7 +50,7 @@ pub(super) fn mamba1(
     linear(b, "ssm_out", y, [hp.inner, embd], absent)
 }
 
-/// Returns the convolution's input, `[inner, n_tokens]`, and the output's gate, `[head_dim, heads, n_tokens]`.
+/// Returns the convolution's input, `[inner, n_tokens]`, and the output gate, `[head_dim, heads, n_tokens]`.
 fn input_and_gate(
     b: &mut Builder<'_>,
     hp: &Mamba1HParams,
@@ -92,7 +92,7 @@ fn normalise(
     }
 }
 
-/// Returns the scan's output plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the scan's output plus the scaled input, `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -122,7 +122,7 @@ fn passed_scan(
     scan::passed_scan(b, cx, &sizes, inputs, passed)
 }
 
-/// Returns a tensor with a number per head, `[1, heads]`.
+/// Returns a tensor with one number per head, `[1, heads]`.
 fn per_head(
     b: &mut Builder<'_>,
     tensor: &str,

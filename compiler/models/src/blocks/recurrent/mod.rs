@@ -1,5 +1,3 @@
-//! Recurrent mixers and their states.
-
 pub(super) mod conv;
 mod delta_net;
 mod delta_rule;
@@ -18,7 +16,6 @@ use super::context::LayerContext;
 use crate::error::ArchError;
 use crate::hparams::RecurrentHParams;
 
-/// Returns a recurrent mixer's output: `[n_embd, n_tokens]`.
 pub(crate) fn recurrent(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

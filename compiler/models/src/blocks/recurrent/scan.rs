@@ -11,28 +11,27 @@ use crate::error::ArchError;
 pub(super) struct ScanSizes {
     /// State elements per head element.
     pub(super) d_state: u64,
-    /// Elements of a head.
     pub(super) head_dim: u64,
     pub(super) heads: u64,
-    /// Groups of heads with common `B` and `C`.
+    /// Number of head groups; heads of a group share `B` and `C`.
     pub(super) groups: u64,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct ScanInputs {
-    /// `[head_dim · heads, n_tokens]`
+    /// Input, `[head_dim · heads, n_tokens]`.
     pub(super) x: Value,
     /// Steps, `[heads, n_tokens]`.
     pub(super) dt: Value,
-    /// `[d_state or 1, heads]`
+    /// Decay rates, `[d_state or 1, heads]`.
     pub(super) decay: Value,
-    /// `[d_state · groups, n_tokens]`
+    /// `B`, `[d_state · groups, n_tokens]`.
     pub(super) taken: Value,
-    /// `[d_state · groups, n_tokens]`
+    /// `C`, `[d_state · groups, n_tokens]`.
     pub(super) read: Value,
 }
 
-/// Returns the scan's output and its input by heads: `[head_dim, heads, n_seq_tokens, n_seqs]` each.
+/// Returns the scan's output and its input as heads, `[head_dim, heads, n_seq_tokens, n_seqs]` each.
 pub(super) fn scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -58,7 +57,7 @@ pub(super) fn scan(
     Ok([y, x])
 }
 
-/// Returns the scan's output plus its input times `passed`, a number per head: `[head_dim, heads, n_tokens]`.
+/// Returns the scan's output plus its input times `passed`, one number per head, `[head_dim, heads, n_tokens]`.
 pub(super) fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

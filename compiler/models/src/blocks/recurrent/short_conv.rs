@@ -1,4 +1,4 @@
-//! The gated short convolution of LFM2: one part of the projected input gates the convolution's input, another its
+//! The gated short convolution of LFM2. One part of the projected input gates the convolution's input, another its
 //! output.
 
 use tpc_ir::Value;

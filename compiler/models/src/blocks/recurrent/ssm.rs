@@ -44,7 +44,7 @@ pub(super) fn ssm(
     b.project("ssm_out", y, [hp.inner, embd], "ssm_out")
 }
 
-/// Returns the scan's output plus the scaled input: `[head_dim, heads, n_tokens]`.
+/// Returns the scan's output plus the scaled input, `[head_dim, heads, n_tokens]`.
 fn passed_scan(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,

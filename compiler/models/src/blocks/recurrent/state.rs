@@ -1,5 +1,3 @@
-//! States of recurrent layers, with a cell per sequence.
-
 use tpc_ir::op::{GetRows, InputKind, SetRows};
 use tpc_ir::{DType, Dim, Symbol, TensorType, Value};
 
@@ -13,7 +11,7 @@ pub(super) struct LayerState<'a> {
     state: Value,
 }
 
-/// Returns the state and its cells of the batch's sequences, `[size, n_seqs]`: zero for sequences that start.
+/// Returns the state and the cells of the batch's sequences, `[size, n_seqs]`. Cells of starting sequences are zero.
 pub(super) fn read<'a>(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
@@ -37,7 +35,6 @@ pub(super) fn read<'a>(
 }
 
 impl LayerState<'_> {
-    /// Writes the cells of the batch's sequences, `size` numbers each.
     pub(super) fn write(self, b: &mut Builder<'_>, new: Value) -> Result<(), ArchError> {
         let dims = [self.size.into(), Dim::symbol(Symbol::NSeqs)];
         let new = b.reshape(new, dims, self.tensor)?;
@@ -52,7 +49,7 @@ impl LayerState<'_> {
     }
 }
 
-/// Returns a batch's axes in recurrent layers: tokens per sequence, sequences.
+/// Returns the token axes of recurrent layers: tokens per sequence, sequences.
 pub(in crate::blocks) fn tokens() -> [Dim; 2] {
     [Symbol::NSeqTokens, Symbol::NSeqs].map(Dim::symbol)
 }

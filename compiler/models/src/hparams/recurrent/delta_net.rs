@@ -1,5 +1,3 @@
-//! Sizes of the gated delta rule.
-
 use super::conv::ConvHParams;
 use super::grouped::GroupedSizes;
 use crate::description::{DeltaNetForm, Presence};
@@ -12,17 +10,15 @@ pub(crate) struct DeltaNetHParams {
     pub(crate) form: DeltaNetForm,
     pub(crate) conv: ConvHParams,
     pub(crate) key_dim: u64,
-    /// Query heads, and key heads.
+    /// Number of query heads and of key heads.
     pub(crate) key_heads: u64,
     pub(crate) value_dim: Size,
     pub(crate) value_heads: Size,
-    /// Width of all keys.
     pub(crate) key_width: u64,
-    /// Width of all values.
     pub(crate) value_width: Size,
     /// Rows of the fused projection: queries, keys, values, output gate.
     pub(crate) with_gate: Size,
-    /// Rows of the fused projection that gives all decays and corrections.
+    /// Rows of the fused projection to decays and corrections.
     pub(crate) both_gates: Size,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct GroupedSizes {
     pub(super) inner: Size,
     pub(super) heads: Size,
     pub(super) groups: Size,
-    /// Elements of a group's projection.
+    /// Size of a group's projection.
     pub(super) state: Size,
     /// Width of one projection of all groups.
     pub(super) group_width: Size,
@@ -38,7 +38,6 @@ impl GroupedSizes {
             groups,
             state,
             group_width,
-            // A sum of a few sizes cannot overflow.
             convolved: inner.n + 2 * group_width.n,
         })
     }

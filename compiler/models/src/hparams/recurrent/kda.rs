@@ -1,5 +1,3 @@
-//! Sizes of Kimi's delta attention.
-
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{KdaDecay, KdaForm, Presence};
 use crate::error::ArchError;
@@ -13,7 +11,6 @@ pub(crate) struct KdaHParams {
     pub(crate) heads: Size,
     pub(crate) head_dim: Size,
     pub(crate) width: Size,
-    /// The bound of decays, if any.
     pub(crate) bound: Option<f32>,
 }
 

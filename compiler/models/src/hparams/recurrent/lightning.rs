@@ -1,5 +1,3 @@
-//! Sizes of lightning attention.
-
 use super::Heads;
 use crate::error::ArchError;
 use crate::hparams::keys::Keys;
@@ -10,7 +8,6 @@ pub(crate) struct LightningHParams {
     pub(crate) heads: u64,
     pub(crate) head_dim: u64,
     pub(crate) width: Size,
-    /// Rows of the query, key and value projection.
     pub(crate) projected: Size,
 }
 

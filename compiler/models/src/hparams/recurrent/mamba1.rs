@@ -1,5 +1,3 @@
-//! Sizes of Mamba-1.
-
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::{Mamba1Form, ScanHeads, ScanNorms};
 use crate::error::ArchError;
@@ -13,14 +11,14 @@ pub(crate) struct Mamba1HParams {
     pub(crate) inner: Size,
     pub(crate) heads: Size,
     pub(crate) head_dim: u64,
-    /// Elements of the vector that steps are projected from.
+    /// Size of the vector that steps are projected from.
     pub(crate) rank: Size,
     pub(crate) d_state: Size,
     /// Rows of the input projection: convolution input and gate.
     pub(crate) projected: Size,
     /// Rows of the projection to steps, `B` and `C`.
     pub(crate) selected: Size,
-    /// True if these three are normalised.
+    /// True if steps, `B` and `C` are normalised.
     pub(crate) normed: bool,
 }
 
@@ -28,7 +26,7 @@ const INNER: &str = "ssm.inner_size";
 const STEP: &str = "ssm.time_step_rank";
 const STATE: &str = "ssm.state_size";
 
-/// Without a key, the rank of steps is the width divided by `RANK_SHARE`, at least `LEAST_RANK`.
+/// Minimum default rank of steps. The default is the width divided by `RANK_SHARE`.
 const LEAST_RANK: u64 = 64;
 const RANK_SHARE: u64 = 16;
 
@@ -64,7 +62,6 @@ impl Mamba1HParams {
             },
             head_dim: inner.n / heads.n,
             projected: Size::product(2, inner.n, "2 × ssm.inner_size")?,
-            // Sums of a few sizes do not overflow.
             selected: Size::try_new(
                 rank.n + 2 * d_state.n,
                 "the rank of steps + 2 × ssm.state_size",

@@ -1,5 +1,3 @@
-//! Sizes of recurrent mixers.
-
 mod conv;
 mod delta_net;
 mod grouped;
@@ -25,7 +23,7 @@ pub(crate) use ssm::SsmHParams;
 /// Attention heads, which some recurrent mixers share.
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
-    /// Heads in the first layer.
+    /// Number of heads in the first layer.
     pub(super) count: u64,
     pub(super) dim: u64,
 }

@@ -1,5 +1,3 @@
-//! Sizes of the gated short convolution.
-
 use super::conv::{self, ConvHParams, TapsShape};
 use crate::description::Presence;
 use crate::error::ArchError;

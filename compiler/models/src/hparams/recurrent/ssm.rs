@@ -1,5 +1,3 @@
-//! Sizes of Mamba-2.
-
 use super::conv::ConvHParams;
 use super::grouped::GroupedSizes;
 use crate::description::Presence;
@@ -13,10 +11,10 @@ pub(crate) struct SsmHParams {
     pub(crate) inner: Size,
     pub(crate) heads: Size,
     pub(crate) head_dim: u64,
-    /// Groups of heads that share B and C.
+    /// Number of head groups; heads of a group share `B` and `C`.
     pub(crate) groups: Size,
     pub(crate) d_state: u64,
-    /// Width of all groups' B, and of their C.
+    /// Width of all groups' `B`, and of their `C`.
     pub(crate) group_width: Size,
     /// Rows of the input projection: gate, convolution input, time steps.
     pub(crate) projected: Size,

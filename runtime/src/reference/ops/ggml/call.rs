@@ -1,5 +1,3 @@
-//! The arguments of a ggml op's function.
-
 use std::borrow::Cow;
 
 use tpc_ir::RANK;
@@ -10,14 +8,12 @@ use crate::tensor::{Data, Shape, Tensor, buffer};
 
 pub(super) struct Call<'a> {
     op: &'a Opaque,
-    /// Operands by position among ggml's sources.
     operands: Vec<Option<&'a Tensor>>,
     pub(super) result: Shape,
 }
 
 pub(super) struct Array<'a> {
     pub(super) ne: [usize; RANK],
-    /// Axis 0 fastest.
     pub(super) data: Cow<'a, [f64]>,
 }
 
@@ -42,7 +38,7 @@ impl Array<'_> {
 impl<'a> Call<'a> {
     pub(super) fn new(op: &'a Opaque, operands: &[&'a Tensor], result: Shape) -> Call<'a> {
         let count = (0..operands.len()).map(|i| op.source(i).saturating_add(1));
-        // A ggml op has ten sources at most.
+        // A ggml op has at most ten sources.
         let mut all = vec![None; count.max().unwrap_or(0).min(16)];
         for (i, operand) in operands.iter().enumerate() {
             if let Some(place) = all.get_mut(op.source(i)) {
@@ -78,7 +74,6 @@ impl<'a> Call<'a> {
         operand.ok_or_else(|| self.refused(&format!("source {position} is missing")))
     }
 
-    /// Returns the operand at a position as real numbers.
     pub(super) fn array(&self, position: usize) -> Result<Array<'a>, ExecError> {
         let t = self.required(position)?;
         let data = match t.data() {
@@ -102,7 +97,6 @@ impl<'a> Call<'a> {
         f32::from_bits(self.word(index).cast_unsigned()).into()
     }
 
-    /// Returns a word of `op_params`, which must be positive.
     pub(super) fn positive(&self, index: usize) -> Result<i64, ExecError> {
         let n = self.word(index);
         self.ensure(n > 0, "a parameter is not above zero")?;
@@ -129,7 +123,6 @@ impl<'a> Call<'a> {
 
     pub(super) fn elements(&self, data: Vec<f64>) -> Result<Tensor, ExecError> {
         let data = match self.result.dtype.is_integer() {
-            // Converts as C does.
             true => Data::Int(data.into_iter().map(|x| x as i64).collect()),
             false => Data::F64(data),
         };

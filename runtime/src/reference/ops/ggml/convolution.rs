@@ -1,7 +1,8 @@
-//! Convolutions, and the matrices that turn them into products.
+//! Convolutions, and im2col matrices that turn convolutions into products.
 //!
 //! Images are `[width, height, channels, batch]`, kernels `[width, height, channels in, channels out]`. With three
-//! spatial axes the depth comes third, and the fourth axis combines channels with the batch or the output channels.
+//! spatial axes, the depth is the third axis, and the fourth axis combines channels with the batch or the output
+//! channels.
 
 use super::Function;
 use super::call::{Array, Call};
@@ -20,7 +21,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("conv_transpose_2d", |call| summed(call, conv_transpose_2d)),
 ];
 
-/// Returns the result of `f`, or zeros if the kernel or image is empty: captures omit such sources.
+/// Returns the result of `f`, or zeros if the kernel or image is empty. Captured graphs omit empty sources.
 fn summed(call: &Call<'_>, f: Function) -> Result<Tensor, ExecError> {
     let is_there = |position: usize| call.operand(position).is_some_and(|t| !t.is_empty());
     match is_there(0) && is_there(1) {
@@ -38,7 +39,7 @@ struct Plane {
 
 impl Plane {
     fn of(call: &Call<'_>, axes: usize) -> Result<Plane, ExecError> {
-        // In one dimension, the other axis's words have no effect.
+        // In one dimension, the words of the second axis have no effect.
         let second = |index: usize| match axes {
             2 => call.positive(index),
             _ => Ok(1),
@@ -50,19 +51,16 @@ impl Plane {
         })
     }
 
-    /// Returns the input index of an output and a kernel index.
     fn meets(&self, axis: usize, out: i64, kernel: i64) -> i64 {
         out * self.stride[axis] + kernel * self.dilation[axis] - self.pad[axis]
     }
 
-    /// Returns the output index of an input and a kernel index, if any.
     fn met(&self, axis: usize, input: i64, kernel: i64) -> Option<i64> {
         let from = input + self.pad[axis] - kernel * self.dilation[axis];
         (from % self.stride[axis] == 0).then(|| from / self.stride[axis])
     }
 }
 
-/// True if the seventh word asks for two axes.
 fn is_2d(call: &Call<'_>) -> bool {
     call.word(6) == 1
 }
@@ -169,7 +167,7 @@ fn kernel_of(a: &Array<'_>) -> [i64; 4] {
 
 fn conv_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
-    call.ensure(a.ne[2] == x.ne[2], "channels of kernel and image")?;
+    call.ensure(a.ne[2] == x.ne[2], "kernel and image channels differ")?;
     let plane = Plane::of(call, 2)?;
     let [kw, kh, channels, _] = kernel_of(&a);
     call.filled(|[ow, oh, oc, n]| {
@@ -188,7 +186,7 @@ fn conv_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
 
 fn conv_2d_dw(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
-    call.ensure(a.ne[3] == x.ne[2], "channels of kernel and image")?;
+    call.ensure(a.ne[3] == x.ne[2], "kernel and image channels differ")?;
     let plane = Plane::of(call, 2)?;
     let [kw, kh, ..] = kernel_of(&a);
     call.filled(|[ow, oh, channel, n]| {
@@ -226,7 +224,7 @@ fn conv_3d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Transposed convolution of a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`.
+/// Computes a transposed convolution of a signal `[n, channels in]` with a kernel `[k, channels out, channels in]`.
 fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;
@@ -243,7 +241,7 @@ fn conv_transpose_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Transposed convolution of an image with a kernel `[width, height, channels out, channels in]`.
+/// Computes a transposed convolution of an image with a kernel `[width, height, channels out, channels in]`.
 fn conv_transpose_2d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, x) = (call.array(0)?, call.array(1)?);
     let stride = call.positive(0)?;

@@ -1,5 +1,3 @@
-//! Copies, conversions, and views of memory.
-
 use tpc_ir::RANK;
 use tpc_ir::op::MemoryView;
 
@@ -24,14 +22,13 @@ fn converted(call: &Call<'_>) -> Result<Tensor, ExecError> {
         .operand(0)
         .ok_or_else(|| call.refused("a source is missing"))?;
     let elements = count(call.result.dims)?;
-    call.ensure(elements == x.len(), "another number of elements")?;
+    call.ensure(elements == x.len(), "numbers of elements differ")?;
     match (x.data(), call.result.dtype.is_integer()) {
         (Data::Int(v), true) => Tensor::ints_of(call.result.dims, v.clone()),
         _ => call.elements(call.array(0)?.data.into_owned()),
     }
 }
 
-/// Gives unwritten memory the content zero.
 fn zeros(call: &Call<'_>) -> Result<Tensor, ExecError> {
     Tensor::zeros(call.result)
 }
@@ -40,7 +37,7 @@ fn rows(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, at) = (call.array(0)?, call.integers(1)?);
     let [n, r, p, q] = call.result.dims;
     let fits = x.ne[0] == n && x.ne[2..] == [p, q] && at.len() == r * p * q;
-    call.ensure(fits, "sizes of the table and the index")?;
+    call.ensure(fits, "table and index sizes do not fit")?;
     let bound = x.ne[1];
     if let Some(&index) = at.iter().find(|&&i| i < 0 || i >= bound as i64) {
         let what = "row";
@@ -58,7 +55,7 @@ fn placed(call: &Call<'_>, f: impl Fn(f64, f64) -> f64) -> Result<Tensor, ExecEr
     let dtype = call.result.dtype;
     let byte = |index: usize| {
         let word = u64::try_from(call.word(index));
-        word.map_err(|_| call.refused("a stride below zero"))
+        word.map_err(|_| call.refused("a stride is negative"))
     };
     let view = MemoryView {
         memory: dtype,

@@ -1,5 +1,3 @@
-//! Images and signals: pools, sizes, edges, and the embedding of time steps.
-
 use super::Function;
 use super::call::{Array, Call};
 use crate::error::ExecError;
@@ -18,11 +16,11 @@ fn takes_largest(call: &Call<'_>) -> Result<bool, ExecError> {
     match call.word(0) {
         0 => Ok(true),
         1 => Ok(false),
-        _ => Err(call.refused("an unknown kind of pool")),
+        _ => Err(call.refused("the pool kind is unknown")),
     }
 }
 
-/// Words `kind, k, s, p`. The mean ignores the padding.
+/// Pools a signal. Words: `kind, k, s, p`. The mean ignores the padding.
 fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let largest = takes_largest(call)?;
@@ -45,15 +43,19 @@ fn pool_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Words `kind, k0, k1, s0, s1, p0, p1`. Sources: the gradient of the pool's result, the pool's operand.
+/// Computes the gradient of 2D pooling. Words: `kind, k0, k1, s0, s1, p0, p1`. Sources: the gradient of the pool's
+/// result, the pool's operand.
 fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
     let largest = takes_largest(call)?;
     let k = [call.positive(1)?, call.positive(2)?];
     let stride = [call.positive(3)?, call.positive(4)?];
     let pad = [i64::from(call.word(5)), call.word(6).into()];
-    call.ensure(x.ne == call.result.dims, "sizes of operand and result")?;
-    call.ensure(x.ne[2..] == grad.ne[2..], "planes of operand and gradient")?;
+    call.ensure(x.ne == call.result.dims, "operand and result sizes differ")?;
+    call.ensure(
+        x.ne[2..] == grad.ne[2..],
+        "operand and gradient planes differ",
+    )?;
     let mut out = vec![0.0; x.data.len()];
     let [w, h] = [x.ne[0] as i64, x.ne[1] as i64];
     let [gw, gh, planes, more] = grad.ne.map(|n| n as i64);
@@ -68,7 +70,6 @@ fn pool_2d_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
             let g = grad.at([ox, oy, i2, i3]);
             if largest {
                 let value = |(x0, y0): (i64, i64)| x.at([x0, y0, i2, i3]);
-                // Takes the first maximum.
                 let best = cells.reduce(|a, b| if value(b) > value(a) { b } else { a });
                 if let Some((x, y)) = best {
                     out[at(x, y)] += g;
@@ -87,7 +88,7 @@ const BICUBIC: i32 = 2;
 const ALIGN_CORNERS: i32 = 1 << 8;
 const ANTIALIAS: i32 = 1 << 9;
 
-/// Interpolation scales, in f32 as in ggml: the rounding of an inexact scale affects the choice of elements.
+/// Interpolation scales, in f32 as in ggml: the rounding of an inexact scale affects which elements are read.
 struct Scales {
     scale: [f32; 4],
     offset: f32,
@@ -103,7 +104,7 @@ impl Scales {
     }
 }
 
-/// The word `mode` and its flags select the kernel.
+/// Resizes an image. The word `mode` and its flags select the kernel.
 fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let mode = call.word(0);
@@ -113,7 +114,6 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     };
     if mode & ALIGN_CORNERS != 0 {
         scales.offset = 0.0;
-        // Only axes 0 and 1 align corners.
         for (i, scale) in scales.scale[..2].iter_mut().enumerate() {
             if call.result.dims[i] > 1 && x.ne[i] > 1 {
                 *scale = (call.result.dims[i] - 1) as f32 / (x.ne[i] - 1) as f32;
@@ -131,7 +131,7 @@ fn upscale(call: &Call<'_>) -> Result<Tensor, ExecError> {
     }
 }
 
-/// Maps the distance to the neighbour below to the first neighbour and all weights along an axis.
+/// Function from the distance to the lower neighbour to the first neighbour and all weights along an axis.
 type Kernel = dyn Fn(f64) -> (i64, Vec<f64>);
 
 fn linear(d: f64) -> (i64, Vec<f64>) {
@@ -146,7 +146,7 @@ fn cubic(d: f64) -> (i64, Vec<f64>) {
     (-1, vec![far(d + 1.0), near(d), near(1.0 - d), far(2.0 - d)])
 }
 
-/// Sums weighted neighbours along axes 0 and 1; the edge continues outside.
+/// Sums weighted neighbours along axes 0 and 1. Indices outside take the edge's elements.
 fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) -> f64 {
     let weights = |axis: usize| {
         let place = scales.place(axis, i[axis]);
@@ -168,7 +168,7 @@ fn interpolated(x: &Array<'_>, scales: &Scales, i: [i64; 4], kernel: &Kernel) ->
     sum
 }
 
-/// Averages under a triangle as wide as a result's element.
+/// Averages with triangular weights as wide as an element of the result.
 fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     let weights = |axis: usize| {
         let place = (i[axis] as f32 + scales.offset) / scales.scale[axis];
@@ -196,14 +196,14 @@ fn smoothed(x: &Array<'_>, scales: &Scales, i: [i64; 4]) -> f64 {
     }
 }
 
-/// Pads each axis. Words: numbers before and after per axis, and true for circular axes.
+/// Pads each axis. Words: per axis the numbers of elements before and after, then true for circular axes.
 fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let before: [i64; 4] = std::array::from_fn(|i| call.word(2 * i).into());
     let circular = call.word(8) != 0;
     call.ensure(
         !circular || !x.ne.contains(&0),
-        "circular padding of an empty axis",
+        "an empty axis has circular padding",
     )?;
     call.filled(|i| {
         x.at(std::array::from_fn(|axis| {
@@ -216,14 +216,14 @@ fn pad(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Pads with mirrored elements. Words: numbers before and after.
+/// Pads with mirrored elements. Words: numbers of elements before and after.
 fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (before, n) = (i64::from(call.word(0)), x.ne[0] as i64);
     let after = call.result.dims[0] as i64 - n - before;
     call.ensure(
         before < n && after < n && before >= 0,
-        "padding longer than the axis",
+        "the padding exceeds the axis",
     )?;
     call.filled(|[i, i1, i2, i3]| {
         let at = (i - before).abs();
@@ -232,7 +232,7 @@ fn pad_reflect_1d(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Cosines, then sines, of each time step at falling frequencies. Words: `dim, max_period`.
+/// Computes cosines, then sines, of each time step at decreasing frequencies. Words: `dim, max_period`.
 fn timestep_embedding(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (half, period) = (call.positive(0)? / 2, call.positive(1)? as f64);

@@ -1,7 +1,7 @@
 //! ggml's ops without a sharding rule, by ggml's name, one file per family.
 //!
-//! A function takes operands at their positions among ggml's sources and the words of `op_params`, and returns the
-//! result's elements. [`eval`] handles views before, in the same way for all ops.
+//! A function receives operands by position in ggml's source list and the words of `op_params`, and returns the
+//! result's elements. [`eval`] resolves views first.
 
 mod call;
 mod convolution;
@@ -39,19 +39,15 @@ fn function(name: &str) -> Option<Function> {
     all.find(|(n, _)| *n == name).map(|(_, f)| *f)
 }
 
-/// True if this module implements the ggml op of this name, in lower case.
+/// True if this module implements the ggml op with this lower-case name.
 pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }
 
-/// Returns the result of an op.
-///
-/// # Errors
-/// [`ExecError::Parameter`] for an unknown op, and for operands and parameters that do not fit it.
 pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
     let Some(f) = function(&op.name) else {
         return Err(ExecError::Parameter {
-            what: format!("ggml's op `{}` is not known", op.name),
+            what: format!("ggml's op `{}` is unknown", op.name),
         });
     };
     let Some(view) = &op.view else {
@@ -60,10 +56,9 @@ pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<T
     if op.name == "view" {
         return copy::through(view, operands, result);
     }
-    // An op that writes through a view.
     let Some((old, operands)) = operands.split_first() else {
         return Err(ExecError::Parameter {
-            what: format!("`{}` writes to a memory that it does not have", op.name),
+            what: format!("`{}` lacks the memory to write to", op.name),
         });
     };
     let part = Shape {

@@ -15,7 +15,7 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("ssm_scan", ssm_scan),
 ];
 
-/// Sizes of a linear recurrence: rows `[s, heads, tokens]`, a state of `s × s` per head and sequence.
+/// Sizes of a linear recurrence: rows `[s, heads, tokens]`, one `s × s` state per head and sequence.
 struct Sizes {
     s: usize,
     heads: usize,
@@ -27,12 +27,15 @@ impl Sizes {
     fn of(call: &Call<'_>, rows: &[&Array<'_>], state: &Array<'_>) -> Result<Sizes, ExecError> {
         let [s, heads, tokens, _] = rows[0].ne;
         let seqs = state.ne[1];
-        call.ensure(rows.iter().all(|r| r.ne == rows[0].ne), "sizes of the rows")?;
+        call.ensure(rows.iter().all(|r| r.ne == rows[0].ne), "row sizes differ")?;
         let states = state.data.len() == s * s * heads * seqs;
-        call.ensure(states && seqs > 0, "sizes of the state")?;
-        call.ensure(tokens.is_multiple_of(seqs), "tokens of the sequences")?;
+        call.ensure(states && seqs > 0, "the state size does not match")?;
+        call.ensure(tokens.is_multiple_of(seqs), "sequences differ in length")?;
         let packed = s * heads * tokens + state.data.len();
-        call.ensure(count(call.result.dims)? == packed, "sizes of the result")?;
+        call.ensure(
+            count(call.result.dims)? == packed,
+            "the result size does not match",
+        )?;
         Ok(Sizes {
             s,
             heads,
@@ -41,7 +44,7 @@ impl Sizes {
         })
     }
 
-    /// Calls `step` for every token and head with the first element of its rows and its state, then packs.
+    /// Calls `step` with the start of the rows and the state of every token and head, then packs the results.
     fn scan(
         &self,
         call: &Call<'_>,
@@ -71,7 +74,10 @@ fn wkv6(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (first, decay, state) = (call.array(3)?, call.array(4)?, call.array(5)?);
     let sizes = Sizes::of(call, &[&k, &v, &r, &decay], &state)?;
     let s = sizes.s;
-    call.ensure(first.data.len() == s * sizes.heads, "sizes of the bonus")?;
+    call.ensure(
+        first.data.len() == s * sizes.heads,
+        "the bonus size does not match",
+    )?;
     sizes.scan(call, &state, |head, row, state, out| {
         for i in 0..s {
             let (key, read, decay) = (k.data[row + i], r.data[row + i], decay.data[row + i]);
@@ -129,13 +135,13 @@ fn gated_linear_attn(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns the slot of the state after a token, the latest in slot 0; `None` before the last `kept` states.
+/// Returns the slot of the state after `token`: 0 for the latest; `None` if it is not among the last `kept` states.
 fn place(token: usize, tokens: usize, kept: usize) -> Option<usize> {
     Some(tokens - 1 - token).filter(|&slot| slot < kept)
 }
 
-/// Sources `q, k, v: [s, heads, tokens, seqs]`, a gate per head or per element, `beta`, `state: [s, s, heads, seqs]`; word:
-/// the number of states.
+/// Sources: `q, k, v: [s, heads, tokens, seqs]`, a gate per head or per element, `beta`, `state: [s, s, heads, seqs]`.
+/// Word: number of states.
 fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let [q, k, v] = [call.array(0)?, call.array(1)?, call.array(2)?];
     let (g, beta, state) = (call.array(3)?, call.array(4)?, call.array(5)?);
@@ -143,14 +149,17 @@ fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let [s, heads, tokens, seqs] = v.ne;
     call.ensure(
         state.data.len() == s * s * heads * seqs,
-        "sizes of the state",
+        "the state size does not match",
     )?;
     let widths = q.ne[0] == s && k.ne[0] == s && [1, s].contains(&g.ne[0]);
     let filled = !q.ne.contains(&0) && !k.ne.contains(&0);
-    call.ensure(widths && filled, "sizes of q, k and the gate")?;
+    call.ensure(widths && filled, "q, k or gate sizes do not match")?;
     let outputs = s * heads * tokens * seqs;
     let packed = outputs + kept.saturating_mul(state.data.len());
-    call.ensure(count(call.result.dims)? == packed, "sizes of the result")?;
+    call.ensure(
+        count(call.result.dims)? == packed,
+        "the result size does not match",
+    )?;
     let mut out = vec![0.0; packed];
     let scale = 1.0 / (s as f64).sqrt();
     let row = |a: &Array<'_>, i: usize, head: usize, token: usize, seq: usize| {
@@ -160,7 +169,7 @@ fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let fits = |a: &Array<'_>| a.ne[2] == tokens && a.ne[1] > 0 && a.ne[3] > 0;
     call.ensure(
         [&q, &k, &g, &beta].into_iter().all(fits),
-        "tokens of the rows",
+        "token counts do not match",
     )?;
     for (seq, head) in (0..seqs).flat_map(|s| (0..heads).map(move |h| (s, h))) {
         let first = (seq * heads + head) * s * s;
@@ -186,8 +195,8 @@ fn gated_delta_net(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(out)
 }
 
-/// Sources `states: [n, dim, heads, cells]`, `x: [dim, heads, tokens, seqs]`, `dt`, `A`, `B`, `C`, and the cell of each
-/// sequence; word: the number of states.
+/// Sources: `states: [n, dim, heads, cells]`, `x: [dim, heads, tokens, seqs]`, `dt`, `A`, `B`, `C`, and the cell of
+/// each sequence. Word: number of states.
 fn ssm_scan(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let [states, x, dt] = [call.array(0)?, call.array(1)?, call.array(2)?];
     let [a, b, c] = [call.array(3)?, call.array(4)?, call.array(5)?];
@@ -198,20 +207,26 @@ fn ssm_scan(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let groups = b.ne[1];
     let sizes = x.ne[..2] == [dim, heads] && b.ne == c.ne && b.ne == [n, groups, tokens, seqs];
     let sizes = sizes && dt.ne == [heads, tokens, seqs, 1] && [1, n].contains(&a.ne[0]);
-    call.ensure(sizes && a.ne[1] == heads, "sizes of the operands")?;
+    call.ensure(sizes && a.ne[1] == heads, "operand sizes do not match")?;
     call.ensure(
         groups > 0 && heads.is_multiple_of(groups),
-        "groups of heads",
+        "groups do not divide the heads",
     )?;
     let mut chosen = cells
         .iter()
         .map(|&i| usize::try_from(i).ok().filter(|&i| i < rows));
     let chosen: Option<Vec<usize>> = chosen.by_ref().collect();
-    let chosen = chosen.ok_or_else(|| call.refused("a cell that does not exist"))?;
-    call.ensure(chosen.len() == seqs, "cells of the sequences")?;
+    let chosen = chosen.ok_or_else(|| call.refused("a cell is out of range"))?;
+    call.ensure(
+        chosen.len() == seqs,
+        "the sequences and cells differ in number",
+    )?;
     let (outputs, each) = (x.data.len(), n * dim * heads);
     let packed = outputs + kept.saturating_mul(each * seqs);
-    call.ensure(count(call.result.dims)? == packed, "sizes of the result")?;
+    call.ensure(
+        count(call.result.dims)? == packed,
+        "the result size does not match",
+    )?;
     let mut out = vec![0.0; packed];
     for (seq, &cell) in chosen.iter().enumerate() {
         let mut state = states.data[cell * each..][..each].to_vec();

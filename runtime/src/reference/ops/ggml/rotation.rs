@@ -1,5 +1,3 @@
-//! Rotary position embedding in ggml's modes, and its inverse.
-
 use std::f64::consts::TAU;
 
 use super::Function;
@@ -25,7 +23,7 @@ struct Rotation {
     sections: [i64; 4],
     base: f64,
     scale: f64,
-    /// YaRN's mix, and the pairs of its ramp.
+    /// YaRN's mix factor and the first and last pair of its ramp.
     ext: f64,
     ramp: [f64; 2],
     magnitude: f64,
@@ -64,7 +62,7 @@ impl Rotation {
         })
     }
 
-    /// Returns the pairs of a row, and the distance between a pair's elements.
+    /// Returns the pairs of a row and the distance between a pair's elements.
     fn pairs(&self) -> (i64, i64) {
         match self.mode {
             NEIGHBOURS => (self.n_dims / 2, 1),
@@ -73,7 +71,7 @@ impl Rotation {
         }
     }
 
-    /// Returns the token's position that rotates a pair, and the pair's frequency index.
+    /// Returns the position component that rotates a pair, and the pair's frequency index.
     fn source(&self, pair: i64) -> (usize, i64) {
         if self.mode < SECTIONS {
             return (0, pair);
@@ -112,7 +110,7 @@ impl Rotation {
     }
 }
 
-/// Rotates rows `[n, heads, tokens, …]`. Further sources: positions, and optional divisors of frequencies.
+/// Rotates rows `[n, heads, tokens, …]`. Further sources: positions, optional divisors of frequencies.
 fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let r = Rotation::of(call)?;
     let (x, positions) = (call.array(0)?, call.integers(1)?);
@@ -123,17 +121,14 @@ fn rotated(call: &Call<'_>, sign: f64) -> Result<Tensor, ExecError> {
     let [n, heads, tokens, _] = x.ne;
     let (pairs, distance) = r.pairs();
     let last = r.offset + (pairs - 1) * if distance == 1 { 2 } else { 1 } + distance;
-    call.ensure(
-        r.offset >= 0 && last < n as i64,
-        "more pairs than a row has",
-    )?;
+    call.ensure(r.offset >= 0 && last < n as i64, "the pairs exceed the row")?;
     let of_token = if r.mode < SECTIONS { 1 } else { 4 };
     call.ensure(
         positions.len() >= of_token * tokens,
-        "positions of the tokens",
+        "positions are missing",
     )?;
     let enough = factors.as_ref().is_none_or(|f| f.len() as i64 >= pairs);
-    call.ensure(enough, "factors of the pairs")?;
+    call.ensure(enough, "factors are missing")?;
     let mut out = x.data.into_owned();
     for (i, row) in out.chunks_exact_mut(n.max(1)).enumerate() {
         let token = i / heads.max(1) % tokens.max(1);

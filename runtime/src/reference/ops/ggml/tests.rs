@@ -1,5 +1,3 @@
-//! Results computed by hand, and general laws.
-
 use tpc_ir::DType;
 use tpc_ir::op::{MemoryView, Opaque};
 
@@ -79,7 +77,7 @@ fn an_unknown_op_is_refused_by_name() {
 
 #[test]
 fn operands_have_the_positions_that_the_op_says() {
-    // Softmax gradient: sources 0 and 1, given by their order in the list only.
+    // Softmax gradient with sources 0 and 1 identified only by their order in the list.
     let (grad, y) = (real(&[2], &[1.0, 0.0]), real(&[2], &[0.25, 0.75]));
     let expected = [0.1875, -0.1875];
     is("soft_max_back", &[bits(1.0)], &[&grad, &y], &[2], &expected);
@@ -151,7 +149,6 @@ fn convolutions_are_products_of_their_columns() {
         }
     }
     close(&direct, &expected);
-    // A third axis of size one changes no result.
     let deep = noise(&[3, 2, 1, 8], 1);
     let planes = noise(&[7, 6, 1, 6], 2);
     let p = [2, 1, 1, 1, 0, 0, 1, 2, 1, 2, 3, 4];
@@ -273,7 +270,6 @@ fn images_of_other_sizes() {
         &[1, 1, 3],
         &[1.0, 1.0, 2.0],
     );
-    // Cubic weights sum to one; smaller images are means.
     let ones = real(&[3, 3], &[1.0; 9]);
     is("upscale", &[2], &[&ones], &[5, 4], &[1.0; 20]);
     let x = real(&[4], &[1.0, 3.0, 5.0, 7.0]);
@@ -313,7 +309,6 @@ fn windows_are_put_back_where_they_were_cut() {
     let table = real(&[1, 5], &[0.0, 1.0, 2.0, 3.0, 4.0]);
     let expected = [2.0, 1.0, 0.0, 3.0, 2.0, 1.0, 4.0, 3.0, 2.0];
     is("get_rel_pos", &[], &[&table], &[1, 3, 3], &expected);
-    // Two by two keys, one query.
     let (w, h) = (
         real(&[2, 1, 1, 1], &[10.0, 20.0]),
         real(&[2, 1, 1, 1], &[1.0, 2.0]),

@@ -1,5 +1,3 @@
-//! Losses, gradients and optimiser steps.
-
 use super::Function;
 use super::call::Call;
 use crate::error::ExecError;
@@ -18,15 +16,15 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
 
 fn count_equal(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (a, b) = (call.integers(0)?, call.integers(1)?);
-    call.ensure(a.len() == b.len(), "sizes of the operands")?;
+    call.ensure(a.len() == b.len(), "operand sizes do not match")?;
     let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
     call.elements(vec![equal as f64])
 }
 
-/// Gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
+/// Computes the gradient of `x · sigmoid(x)`. Sources: the result's gradient, `x`.
 fn silu_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (grad, x) = (call.array(0)?, call.array(1)?);
-    call.ensure(grad.ne == x.ne, "sizes of the operands")?;
+    call.ensure(grad.ne == x.ne, "operand sizes do not match")?;
     let slope = |x: f64| {
         let s = 1.0 / (1.0 + (-x).exp());
         s * (1.0 + x * (1.0 - s))
@@ -41,7 +39,7 @@ fn by_row(
     f: impl Fn(&[f64], &[f64]) -> Vec<f64>,
 ) -> Result<Tensor, ExecError> {
     let (a, b) = (call.array(first)?, call.array(first + 1)?);
-    call.ensure(a.ne == b.ne, "sizes of the operands")?;
+    call.ensure(a.ne == b.ne, "operand sizes do not match")?;
     call.elements(a.rows().zip(b.rows()).flat_map(|(a, b)| f(a, b)).collect())
 }
 
@@ -49,7 +47,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
+/// Computes the gradient of an RMS norm. Word: `eps`. Sources: the result's gradient, the operand.
 fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let eps = call.float(0);
     by_row(call, 0, |grad, x| {
@@ -61,7 +59,7 @@ fn rms_norm_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
+/// Computes the gradient of a softmax. Word: `scale`. Sources: the result's gradient, the result.
 fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let scale = call.float(0);
     call.ensure(call.float(1) == 0.0, "ALiBi")?;
@@ -72,7 +70,7 @@ fn soft_max_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Sums rows at the indices of their origin.
+/// Adds each gradient row to its table row.
 fn get_rows_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (rows, indices) = (call.array(0)?, call.integers(1)?);
     let [n, count, ..] = call.result.dims;
@@ -100,7 +98,7 @@ fn log_soft_max(x: &[f64]) -> Vec<f64> {
 /// Sources: logits, target probabilities.
 fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, wanted) = (call.array(0)?, call.array(1)?);
-    call.ensure(x.ne == wanted.ne, "sizes of the operands")?;
+    call.ensure(x.ne == wanted.ne, "operand sizes do not match")?;
     let loss = |(x, wanted): (&[f64], &[f64])| dot(&log_soft_max(x), wanted);
     let (sum, rows) = (
         x.rows().zip(wanted.rows()).map(loss).sum::<f64>(),
@@ -109,7 +107,7 @@ fn cross_entropy_loss(call: &Call<'_>) -> Result<Tensor, ExecError> {
     call.elements(vec![-sum / rows as f64])
 }
 
-/// Gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
+/// Computes the gradient of the logits. Sources: the loss's gradient, logits, target probabilities.
 fn cross_entropy_loss_back(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let grad = call.array(0)?.at([0; 4]);
     let rows = call.array(1)?.rows().count() as f64;
@@ -124,7 +122,7 @@ fn opt_step_sgd(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, grad, p) = (call.array(0)?, call.array(1)?, call.array(2)?);
     call.ensure(
         x.ne == grad.ne && p.data.len() == 2,
-        "sizes of the operands",
+        "operand sizes do not match",
     )?;
     let (rate, keep) = (p.data[0], 1.0 - p.data[0] * p.data[1]);
     let all = x.data.iter().zip(grad.data.iter());

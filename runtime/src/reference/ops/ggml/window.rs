@@ -1,5 +1,3 @@
-//! Windows of images, and positions within them.
-
 use super::Function;
 use super::call::Call;
 use crate::error::ExecError;
@@ -12,8 +10,8 @@ pub(super) const FUNCTIONS: &[(&str, Function)] = &[
     ("add_rel_pos", add_rel_pos),
 ];
 
-/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`, zero outside the edges. Words: windows
-/// across, windows down, window width.
+/// Divides `[channels, width, height]` into windows `[channels, w, w, windows]`; elements outside the image are zero.
+/// Words: windows across, windows down, window width.
 fn win_part(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let (across, width) = (call.positive(0)?, call.positive(2)?);
@@ -34,15 +32,14 @@ fn win_unpart(call: &Call<'_>) -> Result<Tensor, ExecError> {
     })
 }
 
-/// Returns table rows by the difference of two positions.
 fn get_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let x = call.array(0)?;
     let width = call.result.dims[1] as i64;
     call.filled(|[i, k, q, _]| x.at([i, width - k - 1 + q, 0, 0]))
 }
 
-/// Adds relative position terms to scores `[kw·kh, qw·qh, heads]`: per query, `w` and `h: [k, qw, qh, heads]` for the
-/// key's column and row.
+/// Adds relative position terms to scores `[kw·kh, qw·qh, heads]`. Each query has terms `w` and `h: [k, qw, qh, heads]`
+/// for the key's column and row.
 fn add_rel_pos(call: &Call<'_>) -> Result<Tensor, ExecError> {
     let (x, w, h) = (call.array(0)?, call.array(1)?, call.array(2)?);
     let [k, qw, ..] = w.ne.map(|n| n.max(1) as i64);
