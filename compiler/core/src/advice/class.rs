@@ -1,4 +1,4 @@
-//! Classes of configurations, by the properties that they give up.
+//! The properties that a configuration loses.
 
 use crate::placement::Placement;
 
@@ -11,7 +11,7 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Lists the classes of a placement, the fewest losses first.
+    /// Lists the classes of a placement, sorted by number of losses.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)
@@ -33,7 +33,7 @@ impl Class {
             .count()
     }
 
-    /// True if the other class gives up at least as many properties.
+    /// True if `other` loses all properties that this class loses.
     pub(super) fn is_within(self, other: Class) -> bool {
         (!self.context || other.context)
             && (!self.caches || other.caches)

@@ -1,6 +1,6 @@
 //! A configuration as a point of the search space.
 
-/// The order of moving parts of the model to the host.
+/// An order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,
@@ -12,7 +12,7 @@ pub(super) struct Chain {
 /// The part that goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OffloadOrder {
-    /// Only the layers that edits of the user's `-ot` move.
+    /// Only layers that edits of the user's `-ot` move.
     Moves,
     /// Experts, then whole layers.
     Experts,
@@ -33,10 +33,10 @@ pub(super) struct Offload {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// Index of the way to divide.
+    /// Index of the way.
     pub(super) way: usize,
     pub(super) chain: Chain,
-    /// The level in the chain; each level has more on the host than the one before.
+    /// The position in the chain.
     pub(super) level: u64,
     /// Index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,

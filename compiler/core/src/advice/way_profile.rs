@@ -9,14 +9,14 @@ use super::shares::SharedWay;
 use super::times::Times;
 use crate::pipeline::{Sketch, StoredBytes};
 
-/// The measured profile of one way to divide.
+/// The measured profile of one way.
 #[derive(Clone, Debug)]
 pub(super) struct WayProfile {
-    /// The part of its stage's bytes that each device stores.
+    /// Fraction of its stage's bytes that each device stores.
     pub(super) parts: Vec<StoredBytes>,
-    /// Memory of intermediate values per device, relative to the estimate of [`Compute`].
+    /// Memory of intermediate values per device, divided by the estimate of [`Compute`].
     pub(super) compute: Vec<f64>,
-    /// Times with an empty host.
+    /// Token times with nothing on the host.
     pub(super) times: Times,
 }
 
@@ -59,7 +59,7 @@ impl WayProfile {
         }
     }
 
-    /// Corrects the memory of intermediate values by a draft at a point.
+    /// Corrects the memory of intermediate values by a draft of a point.
     pub(super) fn learn(
         &mut self,
         compute: Compute,
