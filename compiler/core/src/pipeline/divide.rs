@@ -1,4 +1,4 @@
-//! The passes from a model's graph to the programs of its devices.
+//! The passes from a model's graph to device programs.
 
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
@@ -104,13 +104,13 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     )
 }
 
-/// Returns the diagnostic of a failed pass: a bug in tpc.
+/// Returns the diagnostic for a failed pass, a bug in tpc.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a bug in tpc: report it with the command and the model's header")]
 }
 
-/// Returns the diagnostics of an invalid graph: a bug in tpc.
+/// Returns the diagnostics for an invalid graph, a bug in tpc.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {

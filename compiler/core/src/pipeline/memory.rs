@@ -1,4 +1,4 @@
-//! The memory of the programs of a plan.
+//! The memory of a plan's programs.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use tpc_passes::plan::PlanRequest;
 
 use super::cells::CacheSizes;
 
-/// Returns the largest prompt batch, with a full cache.
+/// Returns the sizes of the largest prompt batch with a full cache.
 pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
     workload
         .prefill
@@ -19,7 +19,7 @@ pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings 
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
-/// Lists the batch shapes of a run, all with full caches: one token, and the largest prompt batch.
+/// Lists the batch shapes of a run, with full caches: one token, and the largest prompt batch.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
     let most = memory_batch(workload, caches);
     let decode = [Symbol::NKv, Symbol::NKvSwa]
@@ -30,7 +30,7 @@ pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape>
     shapes
 }
 
-/// The memory of programs, counted at first access.
+/// The memory of programs, computed at the first access.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     shapes: Vec<BatchShape>,
@@ -41,7 +41,6 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Creates the memory for batches of these shapes and this weight storage.
     pub(super) const fn new(shapes: Vec<BatchShape>, storage: &'static dyn Target) -> Memory {
         Memory {
             shapes,
@@ -51,7 +50,7 @@ impl Memory {
         }
     }
 
-    /// Replaces the memory with an engine's footprints, which do not depend on programs and shapes.
+    /// Replaces the memory by an engine's footprints. Programs and shapes then have no effect.
     pub(super) fn with_footprints(self, found: BTreeMap<Place, Footprint>) -> Memory {
         Memory {
             found: OnceLock::from(found),
@@ -60,7 +59,7 @@ impl Memory {
         }
     }
 
-    /// Returns an uncounted memory with the same shapes and storage.
+    /// Returns a memory with the same shapes and storage that is not computed yet.
     pub(super) fn of_others(&self) -> Memory {
         Memory::new(self.shapes.clone(), self.storage)
     }
@@ -81,7 +80,7 @@ impl Memory {
     }
 }
 
-/// True if every device and the host have enough memory, if the topology states it.
+/// True if all devices and the host have enough memory, or if their memory is unknown.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

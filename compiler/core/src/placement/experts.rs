@@ -13,7 +13,7 @@ impl HostExperts {
     /// No layers.
     pub const NONE: HostExperts = HostExperts::First(0);
 
-    /// True if the experts of this layer, from 0, stay on the host.
+    /// True if the experts of `layer` (from 0) stay on the host.
     pub const fn contains(self, layer: u64) -> bool {
         match self {
             HostExperts::First(n) => layer < n,
@@ -21,7 +21,7 @@ impl HostExperts {
         }
     }
 
-    /// Counts these among `n_layer` layers.
+    /// Counts the layers whose experts stay on the host, of `n_layer` layers.
     pub fn count(self, n_layer: u64) -> u64 {
         match self {
             HostExperts::First(n) => n.min(n_layer),

@@ -4,7 +4,7 @@ use super::Placement;
 use tpc_diag::{Diagnostic, codes};
 
 impl Placement {
-    /// Sets the main device.
+    /// Sets the device of an unsplit model.
     ///
     /// # Errors
     /// Returns TPC0400 if the device does not exist.

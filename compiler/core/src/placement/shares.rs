@@ -12,7 +12,7 @@ fn wrong(message: String) -> Diagnostic {
 }
 
 impl TensorSplit {
-    /// Reads `3,1` or `3/1`.
+    /// Parses `3,1` or `3/1`.
     ///
     /// # Errors
     /// Returns TPC0400 for a negative or invalid entry, or if all are zero.
@@ -35,7 +35,7 @@ impl TensorSplit {
         Ok(TensorSplit(shares))
     }
 
-    /// Returns a weight per device, 0 for devices without a proportion.
+    /// Returns a weight per device. Devices without a proportion get 0.
     ///
     /// # Errors
     /// Returns TPC0400 for more proportions than devices.
@@ -52,7 +52,7 @@ impl TensorSplit {
     }
 }
 
-/// Reads `3,1` as weights of `devices` devices.
+/// Parses `3,1` as weights of `devices` devices.
 ///
 /// # Errors
 /// Returns TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`].

@@ -1,4 +1,4 @@
-//! Cache cells, and the batch that buffers are reserved for.
+//! Cache cells, and the batch for which the engine reserves buffers.
 
 use tpc_ir::{Bindings, Symbol, Window};
 
@@ -9,17 +9,16 @@ use tpc_models::Drafting;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// Cells per cache: one cache per sequence, or one shared.
+    /// Cells per cache. Each sequence has a cache, or all share one.
     each: u64,
-    /// Cells per cache of window layers.
     each_window: u64,
     streams: u64,
     sequences: u64,
-    /// Tokens of a batch.
+    /// Tokens per batch.
     tokens: u64,
-    /// Tokens with logits.
+    /// Tokens per batch with logits.
     outputs: u64,
-    /// States of earlier tokens that a recurrence keeps per sequence, besides the last one.
+    /// States of earlier tokens that a recurrence keeps per sequence, in addition to the last state.
     pub(super) snapshots: u64,
 }
 
@@ -79,7 +78,7 @@ impl Slots {
         }
     }
 
-    /// Returns the slots of a draft's context, with one result per sequence.
+    /// Returns the slots of a draft model's context, with one result per sequence.
     pub(super) fn of_draft(self) -> Slots {
         Slots {
             outputs: self.sequences.min(self.outputs),
@@ -88,7 +87,7 @@ impl Slots {
         }
     }
 
-    /// Returns the batch that buffers are reserved for: the largest of a prompt, on full caches.
+    /// Returns the sizes of the largest prompt batch with full caches, for which the engine reserves buffers.
     pub(super) fn batch(&self) -> Bindings {
         let states = self
             .sequences
