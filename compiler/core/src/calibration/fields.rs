@@ -1,4 +1,4 @@
-//! Fields common to llama-bench's formats.
+//! Fields that all llama-bench formats have.
 
 use super::measured::{Measurement, Test};
 
@@ -18,7 +18,7 @@ pub(super) fn test(name: &str) -> Option<(Test, u64)> {
 
 pub(super) const BOTH: &str = "the row measures prompt and generation together";
 
-/// Parses shares such as `3/1` or `3,1`; `None` for zeros and other texts.
+/// Parses shares such as `3/1` or `3,1`; `None` if all are zero or the text has another form.
 pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
     let parts = text
         .split(['/', ',', ';'])

@@ -10,7 +10,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     if text.trim_start().starts_with('[') {
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(rows) => {
-                // The JSON reader reports no lines, so a row is at the line of its speed.
+                // serde_json reports no lines, so search the text for each row's speed.
                 let mut lines = text
                     .lines()
                     .enumerate()
@@ -42,7 +42,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     }
 }
 
-/// Returns the reason why a text is not JSON, without serde's position.
+/// Returns serde's error message without its position.
 fn reason(e: &serde_json::Error) -> String {
     let text = e.to_string();
     text.split(" at line ")

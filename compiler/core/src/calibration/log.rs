@@ -3,7 +3,7 @@
 use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
-/// True if a line is from a log: it begins with a time, or a level in brackets.
+/// True if a line begins with a time or a level in brackets, as in logs.
 pub(super) fn is_line(line: &str) -> bool {
     line.starts_with('[')
         && line[1..]
@@ -23,7 +23,7 @@ struct State {
     devices: Vec<String>,
 }
 
-/// Reads timings and buffers; ignores other lines.
+/// Reads timings and buffers. Ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut state = State::default();
     for (i, line) in text.lines().enumerate() {
@@ -132,7 +132,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
     if of_prompt {
         state.prompt = tokens;
     }
-    // Short runs are unreliable: the first tokens wait for kernels to load.
+    // Speeds of short runs are unreliable, because kernels load during the first tokens.
     let least = if of_prompt { 32 } else { 8 };
     if tokens < least {
         return;

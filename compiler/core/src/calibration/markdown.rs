@@ -17,7 +17,7 @@ fn is_rule(cells: &[&str]) -> bool {
     cells.iter().all(of_dashes)
 }
 
-/// Reads every table with the columns `test` and `t/s`; ignores other lines.
+/// Reads every table with the columns `test` and `t/s`. Ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut columns: Option<Vec<String>> = None;
     for (i, line) in text.lines().enumerate() {

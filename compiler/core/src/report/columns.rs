@@ -1,10 +1,10 @@
-//! Tables of short cells, a line per row.
+//! Tables of short cells, with one line per row.
 
 use crate::format::{columns, shortened};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
-    /// Words, which are shortened first on a narrow terminal.
+    /// Left-aligned words, which are shortened first on a narrow terminal.
     Left,
     Right,
 }
@@ -21,9 +21,9 @@ pub(super) struct Columns {
     rows: Vec<Row>,
 }
 
-/// Blanks before each column but the first.
+/// Blanks between columns.
 const GAP: usize = 2;
-/// The minimum width of shortened words.
+/// Minimum width of shortened words.
 const WORDS: usize = 6;
 
 impl Columns {
@@ -85,7 +85,7 @@ impl Columns {
             }
         }
         let gaps = 1 + GAP * widths.len().saturating_sub(1);
-        // Shorten words first, then any column: the widest loses one place at a time.
+        // Shorten words first, then all columns: the widest column loses one place at a time.
         for (left_only, least) in [(true, WORDS), (false, 1)] {
             while widths.iter().sum::<usize>() + gaps > width {
                 let shrinkable = widths.iter_mut().zip(&self.aligns);

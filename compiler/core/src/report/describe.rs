@@ -1,4 +1,4 @@
-//! Values, instructions, factors and costs in words.
+//! Describes values, instructions, factors and costs in words.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ pub fn place(t: &FactorPosition) -> String {
     out
 }
 
-/// Formats an axis's factors, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one
+/// Formats the factors of an axis, with a summand per segment: `8(f3)·128(f7) + 8(f3)·64(f9)`. Empty for an axis of one
 /// index.
 pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     let factor = |l: &Var| {
@@ -70,7 +70,7 @@ pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     all.join(" + ")
 }
 
-/// Describes where ranges may end.
+/// Describes the positions at which ranges may end.
 pub fn granule(g: &Granules) -> String {
     match (g.hard, g.soft) {
         (Some(1), _) => "ranges may end anywhere".to_owned(),
@@ -83,7 +83,7 @@ pub fn granule(g: &Granules) -> String {
     }
 }
 
-/// Returns an op's name; for an opaque op, the name in the capture.
+/// Returns an op's name. An opaque op has its name in the capture.
 pub fn op_name(op: &Op) -> &str {
     match op {
         Op::Opaque(o) => &o.name,
@@ -133,7 +133,7 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> Stri
     }
 }
 
-/// Describes the op that needs a factor whole, and the number of other such ops.
+/// Describes the op that needs a factor whole, and counts the others.
 fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     let mut out = inst(graph, i);
     let data = graph.inst(i);
@@ -159,7 +159,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     out
 }
 
-/// Formats layers: `in layers 0-3 and outside`. `None` is the part outside layers.
+/// Formats layers: `in layers 0-3 and outside`. `None` stands for instructions outside layers.
 pub fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();
@@ -171,7 +171,7 @@ pub fn layers(all: &[Option<u32>]) -> String {
     }
 }
 
-/// Formats bytes per device: `2 × 12.0 MiB`, or the range of more than four.
+/// Formats bytes per device: `2 × 12.0 MiB`. More than four different sizes become a range.
 fn per_device(all: &[f64]) -> String {
     let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
     if each.len() <= 4 || each.iter().all(|b| *b == each[0]) {

@@ -1,4 +1,4 @@
-//! The part of a plan for drafts: blocks that predict further tokens.
+//! The part of a plan that drafts tokens: blocks that predict further tokens.
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
@@ -8,7 +8,7 @@ use super::plan::{Collectives, DraftBytes, DraftsReport};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// Reports the drafts' part of a plan, if it has drafts.
+/// Reports the part of a plan that drafts tokens; `None` if there is none.
 pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {
@@ -56,7 +56,7 @@ pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<
     })
 }
 
-/// Marks instructions that only drafts need: in a draft's block, or dependent on further tokens.
+/// Marks instructions that only drafting needs: in a drafting block, or dependent on further tokens.
 fn drafting(compiled: &CompiledModel) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;

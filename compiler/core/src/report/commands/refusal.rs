@@ -5,7 +5,7 @@ use tpc_ggml::engines::Prediction;
 pub(super) struct Refusal {
     /// The reason, as a clause about the program: "it refuses …".
     pub(super) why: String,
-    /// True if the program runs the same options with a split by layers.
+    /// True if the program can run the same options with a split by layers.
     pub(super) layers_instead: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The difference between two plans as text.
+//! Formats the difference between two plans as text.
 
 use std::fmt::Write;
 

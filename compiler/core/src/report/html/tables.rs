@@ -12,7 +12,7 @@ pub(super) struct Tables {
     pub(super) places: Vec<PlaceData>,
 }
 
-/// A place with its devices' positions; empty for the host.
+/// A place with the positions of its devices; empty for the host.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PlaceData {
     pub(super) name: String,
