@@ -100,7 +100,6 @@ fn off(found: u64, reported: u64) -> f64 {
     100.0 * (found as f64 / (reported as f64).max(1.0) - 1.0)
 }
 
-/// Compares all rows; returns their number.
 fn compare(folder: &Path, rows: &Path) -> usize {
     let text = std::fs::read_to_string(rows).expect("rows");
     let rows: Vec<Row> = serde_json::from_str(&text).expect("rows");

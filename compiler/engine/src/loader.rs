@@ -95,7 +95,6 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Lays out a program for the executor, and verifies it.
     fn lay_out_verified(
         &self,
         programs: &Verified<stage::Programs>,

@@ -53,7 +53,6 @@ pub struct PreparedModel {
     pub bidirectional: bool,
     /// True for recurrent states: single tokens cannot be removed.
     pub recurrent: bool,
-    /// The window of windowed layers.
     window: Option<Window>,
     caches: CacheSizes,
     /// Maximum tokens per batch.

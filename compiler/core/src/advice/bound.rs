@@ -134,7 +134,6 @@ impl Bound {
         (out, load)
     }
 
-    /// Computes the used fraction of each device.
     fn fullness(&self, it: &Configuration<'_>, stages: &[usize]) -> Vec<f64> {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it).all;

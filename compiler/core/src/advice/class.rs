@@ -11,7 +11,6 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Lists the classes of a placement, sorted by number of losses.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)

@@ -14,7 +14,6 @@ impl Default for Limits {
     }
 }
 
-/// Work per kind of plan, for one way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
     pub(super) sketch: u64,

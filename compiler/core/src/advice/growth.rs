@@ -7,7 +7,6 @@ use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
-/// Maximum number of drafts.
 const DRAFTS: usize = 3;
 
 /// A number of devices on which the unchanged request fits.

@@ -49,7 +49,6 @@ impl Search<'_> {
             all.filter(asked).find(|&w| self.is_whole(w))
         })?;
         let first = own.unwrap_or(plain);
-        // Minimum work for drafts and proofs.
         let costs = self.costs[first];
         let reserve = 2 * (costs.draft + costs.proof);
         let mut sketches: Vec<Option<Sketch>> = vec![None; self.space.ways.len()];
@@ -123,7 +122,6 @@ impl Search<'_> {
         };
     }
 
-    /// Sketches the other ways while work remains.
     fn learn_ways(&mut self, sketches: &mut [Option<Sketch>], reserve: u64) {
         let mut points = Vec::new();
         for (way, sketch) in sketches.iter().enumerate() {

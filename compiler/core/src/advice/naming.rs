@@ -69,7 +69,6 @@ impl Search<'_> {
         (gives_up, gives_up || found.changes.iter().any(is_other))
     }
 
-    /// Proves a draft. Returns `None` if the proof or the last check fails.
     fn prove(&self, found: TrialResult) -> Option<Advice> {
         if !found.draft.fits() {
             return None;

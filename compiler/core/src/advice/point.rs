@@ -9,7 +9,6 @@ pub(super) struct Chain {
     pub(super) all: bool,
 }
 
-/// The part that goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OffloadOrder {
     /// Only layers that edits of the user's `-ot` move.
@@ -19,7 +18,6 @@ pub(super) enum OffloadOrder {
     Layers,
 }
 
-/// The parts on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Offload {
     /// Number of first layers whose experts are on the host.
@@ -27,16 +25,13 @@ pub(super) struct Offload {
     /// Number of first layers on the host; the output counts as the last layer.
     pub(super) layers: u64,
     pub(super) kv: bool,
-    /// Number of moves by edits of `-ot`.
     pub(super) moves: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// Index of the way.
     pub(super) way: usize,
     pub(super) chain: Chain,
-    /// The position in the chain.
     pub(super) level: u64,
     /// Index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,

@@ -48,7 +48,7 @@ pub(super) struct Search<'a> {
 /// Kinds of bytes, true if on the host: experts, whole layers, caches.
 type OnHost = [bool; 3];
 
-/// A point with its estimated time per token.
+/// A point with its estimated time per token, in µs.
 pub(super) type TimedPoint = (Point, f64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +260,6 @@ impl<'a> Search<'a> {
         Some((load, Edits { shares, overrides }))
     }
 
-    /// Lists the changes from the user's configuration to a point.
     pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
@@ -324,7 +323,6 @@ impl<'a> Search<'a> {
         low
     }
 
-    /// Returns the mildest point that fits by the bound.
     pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
@@ -350,7 +348,6 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Searches for the number of equal devices that the request needs.
     pub(super) fn growth(&mut self) -> Option<Growth> {
         let base = self.space.base;
         let asked = self.origin(0);

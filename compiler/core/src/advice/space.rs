@@ -65,7 +65,6 @@ impl Space<'_> {
         (1..self.base.devices.len()).any(|d| memory(d) != memory(0))
     }
 
-    /// Lists the chains of a configuration.
     pub(super) fn chains(&self) -> Vec<Chain> {
         if self.is_pooled {
             return vec![Chain {
@@ -254,7 +253,6 @@ impl Space<'_> {
         out
     }
 
-    /// Returns the depth of estimates for a context.
     pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
             true => (self.ctx_size / FILLED).min(ctx_size),

@@ -17,7 +17,6 @@ impl Times {
         }
     }
 
-    /// Computes the time of a generated token, including its share of prompt tokens.
     pub(super) fn per_token(self) -> f64 {
         self.decode + Workload::PROMPT_WEIGHT * self.prompt
     }

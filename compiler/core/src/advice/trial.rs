@@ -89,10 +89,8 @@ pub(super) struct TrialResult {
 }
 
 impl Search<'_> {
-    /// Returns the advice for these classes.
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
-        // Each class gets an equal part of the remaining work.
         let mut found: Vec<TrialResult> = Vec::new();
         let mut rest = points.as_slice();
         while !rest.is_empty() {
@@ -103,7 +101,6 @@ impl Search<'_> {
             if cost > self.effort.left() {
                 n = 1;
             }
-            // Always make the first draft.
             if dearest(&rest[0].1) > self.effort.left() && !found.is_empty() {
                 self.effort.complete = false;
                 break;
@@ -155,7 +152,6 @@ impl Search<'_> {
         self.sort_by_sketch(points)
     }
 
-    /// Sorts points by their sketches' speed, if work remains.
     fn sort_by_sketch(
         &mut self,
         mut points: Vec<(Class, Vec<TimedPoint>)>,
@@ -344,7 +340,6 @@ impl Search<'_> {
                 return Some(found);
             }
         }
-        // Unequal devices may need shifted shares.
         if best.is_some() || !self.may_shift(start.way) || !allowed.take(FULL, FULL * costs.draft) {
             return best;
         }
@@ -354,7 +349,6 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// True if plans of this way may shift shares.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];

@@ -9,7 +9,6 @@ use super::shares::SharedWay;
 use super::times::Times;
 use crate::pipeline::{Sketch, StoredBytes};
 
-/// The measured profile of one way.
 #[derive(Clone, Debug)]
 pub(super) struct WayProfile {
     /// Fraction of its stage's bytes that each device stores.

@@ -10,7 +10,6 @@ use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
-/// Computes the memory of a draft model with the model's context.
 pub(super) fn draft(
     draft: &Draft,
     file: &GgufFile,

@@ -10,7 +10,6 @@ pub(super) fn block(name: &str) -> Option<u64> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// Metadata of the file's architecture.
 pub(super) struct Keys<'f> {
     metadata: &'f Metadata,
     pub(super) arch: String,

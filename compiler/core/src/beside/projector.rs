@@ -11,7 +11,6 @@ const PATCHES_OF_ANY_SIZE: u64 = 4 * 46 * 46;
 /// Sound frames per batch: thirty seconds.
 const FRAMES: u64 = 1500;
 
-/// Computes the memory of an encoder on its device or on the host.
 pub(super) fn projector(
     projector: &Projector,
     file: &GgufFile,

@@ -36,7 +36,6 @@ pub(super) fn header(text: &str) -> Option<(usize, Vec<String>)> {
     (!line.contains(['|', '{', ':'])).then(|| (i, fields(line)))
 }
 
-/// Reads the lines after a header.
 pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], out: &mut Reading) {
     for (i, line) in text.lines().enumerate().skip(header + 1) {
         if line.trim().is_empty() {
@@ -63,7 +62,6 @@ pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], ou
     }
 }
 
-/// Reads a llama-bench row, given as pairs of field and value.
 pub(super) fn row<'a>(
     file: &str,
     line: usize,

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::csv;
 use super::reading::Reading;
 
-/// Reads an array of rows, or one row per line.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     if text.trim_start().starts_with('[') {
         match serde_json::from_str::<Vec<Value>>(text) {

@@ -10,7 +10,6 @@ pub const MAX_BYTES: u64 = 16 << 20;
 /// Maximum number of measurements in a file.
 pub const MAX_ROWS: usize = 2000;
 
-/// Maximum number of complaints.
 const MAX_COMPLAINTS: usize = 20;
 
 /// A buffer in a log.
@@ -38,7 +37,6 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Records an unusable line, with the mistake and the correction.
     pub(super) fn complain(&mut self, file: &str, line: usize, wrong: &str, cure: &str) {
         if self.complaints.len() >= MAX_COMPLAINTS {
             self.further += 1;

@@ -104,13 +104,11 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     )
 }
 
-/// Returns the diagnostic for a failed pass, a bug in tpc.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a bug in tpc: report it with the command and the model's header")]
 }
 
-/// Returns the diagnostics for an invalid graph, a bug in tpc.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {

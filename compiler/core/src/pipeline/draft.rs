@@ -162,7 +162,6 @@ impl Draft {
         )
     }
 
-    /// True if the engine refuses this tensor split.
     pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()

@@ -134,7 +134,6 @@ impl Fitting<'_> {
         (enough && request.shift_device_weights(&needed)).then_some(request)
     }
 
-    /// Shifts device weights until a plan fits; `None` if no plan fits.
     fn shift_weights(
         &self,
         mut next: Option<PlanRequest>,

@@ -19,7 +19,6 @@ pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings 
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
-/// Lists the batch shapes of a run, with full caches: one token, and the largest prompt batch.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
     let most = memory_batch(workload, caches);
     let decode = [Symbol::NKv, Symbol::NKvSwa]
@@ -59,7 +58,6 @@ impl Memory {
         }
     }
 
-    /// Returns a memory with the same shapes and storage that is not computed yet.
     pub(super) fn of_others(&self) -> Memory {
         Memory::new(self.shapes.clone(), self.storage)
     }
@@ -80,7 +78,6 @@ impl Memory {
     }
 }
 
-/// True if all devices and the host have enough memory, or if their memory is unknown.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

@@ -96,7 +96,6 @@ impl PlanInput {
     }
 }
 
-/// Returns the sizes of the largest prompt batch with a full cache, for this context.
 pub(crate) fn memory_batch_of(
     ctx_size: u64,
     window: Option<Window>,

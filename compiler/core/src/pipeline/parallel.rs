@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Stack bytes per planning thread.
 const STACK: usize = 64 << 20;
 
 /// Maximum number of threads; memory bandwidth limits planning.

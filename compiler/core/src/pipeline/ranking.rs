@@ -26,7 +26,6 @@ pub(super) enum CompareScope {
     Promising,
 }
 
-/// A strategy, with its plan if it was compared.
 pub(super) struct RankedStrategy {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
@@ -134,7 +133,6 @@ impl PlanInput {
         })
     }
 
-    /// True if an engine refuses a way's tensor split.
     pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
         way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
     }

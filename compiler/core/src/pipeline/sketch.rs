@@ -105,7 +105,6 @@ impl PlanInput {
 }
 
 impl CompiledModel {
-    /// Returns the sketch of this plan, with speeds at another depth.
     pub(crate) fn sketched(&self, depth: u64) -> Sketch {
         let request = PlanRequest {
             depth,
@@ -138,7 +137,6 @@ impl Sketch {
         out
     }
 
-    /// Adds the bytes that an instruction stores on a stage's devices.
     fn count(
         &mut self,
         graph: &Graph,

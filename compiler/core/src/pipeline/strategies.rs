@@ -75,7 +75,6 @@ pub fn ways(placement: &Placement) -> Vec<Way> {
     }
 }
 
-/// Returns the device with the most memory, then the highest bandwidth, then the lowest position.
 fn roomiest(placement: &Placement) -> usize {
     let key = |d: usize| {
         let device = placement.topology.device(d);
@@ -87,7 +86,6 @@ fn roomiest(placement: &Placement) -> usize {
         .unwrap_or(0)
 }
 
-/// Lists ways with groups of equal size in sequence.
 fn hybrids(n: usize) -> Vec<Way> {
     (2..n)
         .filter(|size| n.is_multiple_of(*size))
@@ -99,7 +97,6 @@ fn hybrids(n: usize) -> Vec<Way> {
         .collect()
 }
 
-/// Creates the plan request for a way.
 pub(super) fn strategy(
     model: &Model,
     workload: Workload,

@@ -93,7 +93,6 @@ pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     })
 }
 
-/// Returns the usual back end of a device's vendor; `None` if unknown.
 fn of_device(device: &DeviceSpec) -> Option<Backend> {
     match device.kind {
         DeviceKind::Cpu => return Some(Backend::Cpu),

@@ -198,7 +198,6 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// Looks up a name with its count.
     fn find_named(
         &self,
         text: &str,
@@ -292,7 +291,6 @@ impl MachineRequest<'_> {
             Some(_) => Topology::default(),
             None => Topology::for_unnamed_machine(&processors),
         };
-        // Devices beyond the list have the file's last profile.
         let listed = members.iter().take_while(|m| !m.repeated);
         let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
@@ -327,7 +325,6 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// True if the file states the link between these devices.
     fn states_link(&self, members: &[Member], a: usize, b: usize) -> bool {
         let Some(file) = self.file.filter(|_| self.way.is_none()) else {
             return false;
@@ -354,7 +351,6 @@ impl MachineRequest<'_> {
                 return Err(without_fabric(cards, way));
             }
         }
-        // `--link` overrides the file.
         let file = self.file.filter(|_| self.way.is_none());
         let stated = file.and_then(|f| f.link);
         let before = |i: usize| {

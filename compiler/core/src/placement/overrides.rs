@@ -31,7 +31,6 @@ pub struct Override {
 /// Default maximum of backtracking steps per match.
 const MATCH_STEPS: usize = 100_000;
 
-/// Compiles a pattern with at most `steps` backtracking steps per match.
 #[expect(
     clippy::result_large_err,
     reason = "callers convert fancy_regex's error at once"
@@ -41,7 +40,6 @@ fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
 }
 
 impl Override {
-    /// Returns this override with at most `steps` backtracking steps per match.
     #[must_use]
     pub(super) fn with_step_limit(&self, steps: usize) -> Override {
         let regex = compile(&self.pattern, steps.clamp(1, MATCH_STEPS));

@@ -9,7 +9,6 @@ use super::plan::{CandidateReport, DeviceReport, PlanReport};
 use crate::format::{bytes, count, printable, shortened, speed, wrapped};
 use crate::placement::SplitMode;
 
-/// Columns of the labels.
 const LABEL: usize = 8;
 
 /// The place with the highest ratio of used to usable memory.
@@ -34,7 +33,6 @@ impl PlanReport {
         host.memory.filter(|_| self.pool.is_none()).map(usable)
     }
 
-    /// Returns the used and usable bytes of the pool.
     fn pool_usage(&self) -> Option<(u64, u64)> {
         self.pool
             .as_ref()
@@ -361,7 +359,6 @@ fn only_device(report: &PlanReport) -> Option<&str> {
     (report.split_mode == SplitMode::None.name()).then_some(most.name.as_str())
 }
 
-/// Describes the advantage of the chosen strategy over a faster one.
 fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     let prompts = chosen.prompt_tps > faster.prompt_tps * 1.005;
     let memory = chosen.fullest_bytes < faster.fullest_bytes;

@@ -171,7 +171,6 @@ fn place_report(
     }
 }
 
-/// Lists the weights of the sharded graph, then its states.
 fn tensors(compiled: &CompiledModel) -> Vec<TensorReport> {
     let mut weights = Vec::new();
     let mut states = Vec::new();
@@ -231,7 +230,6 @@ fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
         let Op::Weight(w) = compiled.sharded.def_op(v) else {
             continue;
         };
-        // A weight on several stages counts once.
         if !seen.insert(w.tensor.as_str()) {
             continue;
         }

@@ -21,9 +21,7 @@ pub(super) struct Columns {
     rows: Vec<Row>,
 }
 
-/// Blanks between columns.
 const GAP: usize = 2;
-/// Minimum width of shortened words.
 const WORDS: usize = 6;
 
 impl Columns {
@@ -74,7 +72,6 @@ impl Columns {
         }
     }
 
-    /// Computes the column widths for lines of `width` columns.
     fn widths(&self, width: usize) -> Vec<usize> {
         let mut widths = vec![0; self.aligns.len()];
         for row in &self.rows {

@@ -66,7 +66,6 @@ pub fn render_comparison(all: &[ComparedPlan<'_>], width: u16) -> String {
     out
 }
 
-/// Returns the number of a plan in the list, from 1.
 fn number(all: &[ComparedPlan<'_>], of: &ComparedPlan<'_>) -> String {
     let at = all.iter().position(|c| std::ptr::eq(c, of));
     at.map_or_else(String::new, |i| (i + 1).to_string())

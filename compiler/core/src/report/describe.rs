@@ -133,7 +133,6 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> Stri
     }
 }
 
-/// Describes the op that needs a factor whole, and counts the others.
 fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     let mut out = inst(graph, i);
     let data = graph.inst(i);

@@ -132,7 +132,6 @@ fn state(graph: &Graph, v: Value) -> Option<String> {
     })
 }
 
-/// Returns the style of a transfer, weight, state or input.
 fn look(op: &Op) -> Option<&'static str> {
     Some(match op {
         op if op.is_collective() => {
@@ -165,7 +164,6 @@ fn edges(out: &mut String, graph: &Graph, inst: Inst) {
     }
 }
 
-/// Draws the model's outputs, and edges from new contents to states.
 fn outputs(out: &mut String, graph: &Graph, drawn: &dyn Fn(Value) -> bool) {
     for (i, o) in graph.outputs.iter().enumerate() {
         let from = graph.value(o.value()).def.0;

@@ -8,7 +8,6 @@ use super::plan::{Collectives, DraftBytes, DraftsReport};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// Reports the part of a plan that drafts tokens; `None` if there is none.
 pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {

@@ -33,7 +33,6 @@ pub fn render_factors(compiled: &CompiledModel) -> String {
             None if first_layer.is_none() => "the graph, without recognised layers".to_owned(),
             None if Some(i) < first_layer => "before the first layer".to_owned(),
             None => "after the last layer".to_owned(),
-            // Equal layers have equal factors.
             Some(l) if layers.first() != Some(&l) => continue,
             Some(l) if layers.len() == 1 => format!("layer {l}"),
             Some(l) => format!("layers {} are alike; layer {l}", span(&layers)),
@@ -140,7 +139,6 @@ fn factor(
     let _ = writeln!(out, "        {}", passes(compiled, graph, f.leaf));
 }
 
-/// Counts the activations with a factor, and names the first few.
 fn passes(compiled: &CompiledModel, graph: &Graph, leaf: Var) -> String {
     let all = activations(graph, &compiled.planned.analysis, leaf);
     let mut names: Vec<String> = Vec::new();

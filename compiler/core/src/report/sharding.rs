@@ -50,7 +50,6 @@ pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// Lists the device positions at a place; empty for the host.
 pub(super) fn devices_at(graph: &Graph, place: Place) -> Vec<usize> {
     match place {
         Place::Host => Vec::new(),

@@ -189,7 +189,6 @@ fn pool_cells(pool: &PoolReport) -> Vec<String> {
     out
 }
 
-/// Formats a line per additional file, and a line for shared memory.
 fn extra_files(report: &PlanReport) -> String {
     let mut out = String::new();
     for b in &report.beside {

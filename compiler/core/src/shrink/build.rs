@@ -71,7 +71,6 @@ pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) ->
     plain(from, &own, types)
 }
 
-/// Builds the small sharded graph. Its splits are the same.
 pub(super) fn shrink_sharded(
     from: &Graph,
     joint: &Joint,

@@ -246,7 +246,6 @@ impl<'a> Constraints<'a> {
         self.split.iter().flatten().any(|&(major, _)| major == v)
     }
 
-    /// Fixes factors that slices cut.
     fn cuts(&mut self, graph: &Graph) {
         for (_, data) in graph.insts() {
             let (along, start, len) = match &data.op {

@@ -16,7 +16,6 @@ pub struct Departure {
     pub small: String,
 }
 
-/// Formats one layer's instructions with operands, or the instructions outside layers.
 fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
     let mut inside: HashMap<Value, usize> = HashMap::new();
     let own = |(_, d): &(Inst, &InstData)| d.layer == layer;
@@ -45,7 +44,6 @@ fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
         .collect()
 }
 
-/// Finds the first difference in these layers and outside layers.
 pub(super) fn departure(large: &Graph, small: &Graph, layers: &[u32]) -> Option<Departure> {
     let layers = layers.iter().map(|&l| Some(l));
     layers.chain([None]).find_map(|layer| {

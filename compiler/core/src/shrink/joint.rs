@@ -97,7 +97,6 @@ impl Joint {
         }
     }
 
-    /// Unifies the trees of shardings with the factors of their axes.
     fn import_trees(&mut self, sharded: &Graph) {
         for (v, data) in sharded.values() {
             let at = self.sharded[v.index()];
@@ -116,7 +115,6 @@ impl Joint {
 
 struct JointGraph {
     graph: Graph,
-    /// Maps each value of the sharded graph to a joint value.
     map: Vec<Value>,
     /// Operands and results of transfers.
     transfers: Vec<(Value, Value)>,

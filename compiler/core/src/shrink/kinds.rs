@@ -9,7 +9,6 @@ struct ValueShape {
     place: Place,
     /// Classes are numbered by first appearance in the layer.
     sharding: Sharding,
-    /// True if the value is used outside the layer.
     live_out: bool,
 }
 
@@ -21,7 +20,6 @@ pub(super) struct Kind {
     classes: Vec<(u64, Vec<Interval>)>,
 }
 
-/// A view of the layers after splits.
 struct ShardedView<'a> {
     graph: &'a Graph,
     live_out: &'a [bool],

@@ -16,7 +16,6 @@ use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 use super::kinds::{Kind, kind_of};
 use tpc_passes::layers::{insts_by_layer, live_out};
 
-/// The kept layers, and the replacements of the removed layers.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
     /// Kept layers in order, each with all layers that it represents, including itself.

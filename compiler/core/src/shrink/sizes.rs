@@ -18,7 +18,6 @@ pub(super) struct SizeConflict {
     pub(super) why: String,
 }
 
-/// Small sizes of the factors of the joint graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,

@@ -23,7 +23,6 @@ pub(super) struct Constraint {
     /// Number of indices that each part should keep.
     pub(super) wanted: u64,
     pub(super) pinned: Option<u64>,
-    /// True if the factor keeps its size.
     pub(super) fixed: bool,
 }
 

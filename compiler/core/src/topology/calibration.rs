@@ -7,7 +7,6 @@ use tpc_passes::machine::{Calibration, Engine};
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};
 
-/// Maximum number of rows in a calibration.
 const MAX_ROWS: f64 = 1e6;
 
 /// Residual error of a calibration that does not state one.
@@ -102,7 +101,6 @@ fn read_within(
     }
 }
 
-/// Formats a calibration as an entry of a topology file.
 pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();

@@ -136,7 +136,6 @@ impl CardEntry<'_> {
     }
 }
 
-/// Creates a card without `like` from memory, bandwidth and arithmetic.
 fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     let stated = [
         ("memory", entry.memory),
@@ -170,7 +169,6 @@ fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     })
 }
 
-/// Returns an error if a field is missing.
 fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(), TopologyError> {
     let lacks: Vec<&str> = fields
         .iter()
@@ -206,7 +204,6 @@ fn number_within(
     Err(at.wrong(format!("{field} cannot be {n}")).cure(cure))
 }
 
-/// Sets the memory, bandwidth and arithmetic that the entry states.
 fn fill(
     profile: &mut DeviceProfile,
     [memory, bandwidth, flops]: [Raw<'_>; 3],
@@ -360,7 +357,6 @@ impl LinkEntry<'_> {
         }
     }
 
-    /// Reads a link from figures.
     pub(super) fn figures(at: Place<'_>) -> Result<Link, TopologyError> {
         let entry: LinkEntry<'_> = super::error::parse(at)?;
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
@@ -389,7 +385,6 @@ fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
 }
 
 entry! {
-    /// A link between two devices.
     pub(super) struct PairEntry as "PairLink" { a, b, link }
 }
 

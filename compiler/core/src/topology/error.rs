@@ -69,7 +69,6 @@ impl<'a> Place<'a> {
         (self.offset, self.offset + self.len)
     }
 
-    /// Returns the place of a value read from this file.
     pub(super) fn of(self, raw: &RawValue) -> Place<'a> {
         // A raw value borrows the file's text, so the difference of the addresses is its offset.
         let value = raw.trim().get_ron();
@@ -107,7 +106,6 @@ fn position(before: &str) -> (usize, usize) {
     (line, last.chars().count() + 1)
 }
 
-/// Parses the value at a place.
 pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, TopologyError> {
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options
@@ -191,7 +189,6 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
     }
 }
 
-/// Returns the field for a synonym.
 fn synonym(found: &str) -> Option<&'static str> {
     Some(match found.to_lowercase().as_str() {
         "vram" | "mem" | "memory_gb" | "memory_gib" | "memory_bytes" | "size" => "memory",

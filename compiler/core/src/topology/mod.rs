@@ -155,7 +155,6 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
     })
 }
 
-/// Appends the position to equal names.
 fn name_apart(devices: &mut [FileDevice]) {
     let names: Vec<String> = devices.iter().map(|d| d.name.to_lowercase()).collect();
     for (i, d) in devices.iter_mut().enumerate() {

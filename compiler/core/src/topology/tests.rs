@@ -106,7 +106,6 @@ fn cards_of_the_files_own() {
             .map(super::super::cards::Fabric::bandwidth),
         Some(600e9)
     );
-    // A card of the same name overrides the table.
     let t = read(
         "(cards: [(name: \"RTX 3090\", like: \"3090\", memory: 10e9)], devices: [(card: \"3090\")])",
     );

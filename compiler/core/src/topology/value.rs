@@ -24,7 +24,6 @@ fn unquote(text: &str) -> &str {
     quoted.unwrap_or(text)
 }
 
-/// Reads a quantity, with or without a unit.
 pub(super) fn amount(
     field: &str,
     raw: Raw<'_>,
@@ -58,7 +57,6 @@ pub(super) fn positive(
     }
 }
 
-/// Reads a number without a unit.
 pub(super) fn number(
     field: &str,
     raw: Raw<'_>,

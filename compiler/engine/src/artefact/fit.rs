@@ -198,7 +198,6 @@ fn options_for(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<Strin
     let Some(target) = target else {
         return words.clone();
     };
-    // A topology file names its devices itself.
     let mut out = match target.text.as_str() {
         "" => Vec::new(),
         text => vec!["--devices".to_owned(), text.to_owned()],

@@ -108,7 +108,6 @@ pub fn emulated(
     DeviceMap::new(driver, &places)
 }
 
-/// Returns a line per pair of cards without peer access.
 pub(crate) fn exchange_through_host(pairs: &[(u32, u32)]) -> Vec<String> {
     let pairs = pairs.iter().filter(|(a, b)| a < b);
     let line = |(reader, owner): &(u32, u32)| {

@@ -54,7 +54,6 @@ pub struct Buffers {
     next: Vec<u32>,
 }
 
-/// Returns a batch's logits as f32, row by row.
 fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32], ExecError> {
     if let Data::F32(all) = logits.data() {
         return Ok(all);
@@ -222,7 +221,6 @@ impl Generator<'_> {
         batch.tokens.len() - answers
     }
 
-    /// Decodes a batch, continues the answers and drafts.
     fn step(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), Error> {
         let begun = Instant::now();
         let prompt = self.gather(slots);

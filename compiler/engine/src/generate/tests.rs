@@ -231,7 +231,6 @@ fn drafts_are_counted() {
     assert_eq!((speed.drafted, speed.accepted), (3, 2));
 }
 
-/// Makes a generator for chats, with 24 tokens of context.
 fn generator<'m>(model: &'m mut Oracle, when_full: WhenFull) -> Generator<'m> {
     Generator {
         when_full,

@@ -68,7 +68,6 @@ impl Memory {
         }
     }
 
-    /// True if no byte of the span is stale.
     pub(super) fn is_current(&self, span: Span) -> bool {
         let Some(buffer) = self.buffers.get(&span.buffer) else {
             return false;

@@ -125,7 +125,6 @@ impl Connection {
         }
     }
 
-    /// Returns a graph's program; makes it if needed.
     fn prepare(
         &mut self,
         graph: &Arc<Graph>,
@@ -150,7 +149,6 @@ impl Connection {
         Ok((key, Arc::new(binding)))
     }
 
-    /// Runs a loaded program, after moving states and checking inputs.
     fn run(&mut self, key: &str, binding: &Arc<GraphBinding>) -> Result<(), Refusal> {
         let spans = |of: &GraphBinding| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
         let holds = |(held, at): &(String, Arc<GraphBinding>)| {
@@ -270,7 +268,6 @@ impl Client for Connection {
             graph.computes(node) && !is_empty(node) && !(writes && sources.any(is_empty))
         };
         if !graph.nodes.iter().any(has_work) {
-            // Only views and empty tensors.
             return Ok(());
         }
         let last = self

@@ -22,7 +22,6 @@ use super::reads::read_inputs;
 use super::times::Times;
 use crate::error::execution_diagnostic;
 
-/// A tensor in a client's memory.
 #[derive(Clone, Debug)]
 pub(super) struct ClientTensor {
     name: String,
@@ -57,7 +56,6 @@ impl StatePart {
     }
 }
 
-/// A graph's tensors in a client's memory, and its batch sizes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GraphBinding {
     sizes: Bindings,
@@ -70,7 +68,6 @@ pub(super) struct GraphBinding {
     pub(super) stale: Vec<Span>,
 }
 
-/// A graph with its proved plan.
 pub(super) struct Plan {
     captured: CapturedGraph,
     read: BTreeSet<String>,
@@ -328,7 +325,6 @@ impl LoadedProgram {
         self.shape.holds(sizes)
     }
 
-    /// Copies the states from the client's memory to the devices.
     pub(super) fn load_states(
         &mut self,
         binding: &GraphBinding,
@@ -349,7 +345,6 @@ impl LoadedProgram {
         Ok(())
     }
 
-    /// Copies the states from the devices to the client's memory.
     pub(super) fn store_states(
         &self,
         binding: &GraphBinding,
@@ -368,7 +363,6 @@ impl LoadedProgram {
         Ok(())
     }
 
-    /// Runs the graph from and to the client's memory.
     pub(super) fn run(
         &mut self,
         binding: &GraphBinding,

@@ -41,12 +41,10 @@ struct ProgramMatch {
     leaves: Vec<Leaf>,
 }
 
-/// The programs of a connection, and the graphs that they run.
 pub(super) struct Programs {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
-    /// Ops without a kernel, reported once.
     reported: Arc<Mutex<BTreeSet<String>>>,
     /// Programs that several graphs share, by graph structure; programs of one graph, by graph form.
     programs: BTreeMap<String, CacheEntry>,
@@ -87,7 +85,6 @@ impl Programs {
         Some(&mut entry.program)
     }
 
-    /// Drops all programs after a change of a weight.
     pub(super) fn clear(&mut self) {
         self.programs.clear();
         self.matches.clear();
@@ -129,7 +126,6 @@ impl Programs {
         Ok(Some((found.key, binding)))
     }
 
-    /// Returns the match between a graph and a program, which may need more memory.
     fn find_match(&mut self, recorded: &Recorded) -> Result<Option<ProgramMatch>, Refusal> {
         let form = recorded.form();
         let known = self.matches.get(&form);
@@ -218,7 +214,6 @@ impl Programs {
         Some((Plan::new(captured, &self.placement).ok()?, own, most))
     }
 
-    /// Loads and caches a program for batches of up to these sizes.
     fn load(
         &mut self,
         plan: Plan,
@@ -249,7 +244,6 @@ impl Programs {
         Ok((found.key, binding))
     }
 
-    /// Reports each op without a kernel once.
     fn report(&self, ops: &BTreeSet<String>) {
         let Ok(mut reported) = self.reported.lock() else {
             return;

@@ -62,7 +62,6 @@ pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> 
 }
 
 impl Replay<'_> {
-    /// Allocates memory for a tensor unless it has memory.
     fn allocate(&mut self, id: Id, buffer: usize) {
         let t = &self.graph.all[id];
         if t.is_stored() || t.root.is_some() || self.live[id].is_held {
@@ -105,7 +104,6 @@ impl Replay<'_> {
         source.layout == t.layout && source.contiguous && t.contiguous
     }
 
-    /// Counts a read, and releases the memory after the last read.
     fn read(&mut self, id: Id) {
         self.live[id].readers -= 1;
         if self.live[id].readers > 0 || self.live[id].views > 0 {

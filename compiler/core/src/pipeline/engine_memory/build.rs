@@ -242,7 +242,6 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds a write of rows to a cache or another tensor.
     fn write(&mut self, data: &InstData, sources: &[Id]) {
         let layout = self.layout(self.type_of(data.results[0]));
         let root = self.out.root(sources[0]);

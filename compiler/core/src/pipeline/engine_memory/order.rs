@@ -27,7 +27,6 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
             continue;
         }
         match &data.op {
-            // Table rows come first.
             Op::GetRows(_) if out.is_weight(data.operands[0]) => out.visit(inst),
             Op::FlashAttn(_) => out.attention(inst),
             Op::SetRows(_) | Op::SetSlice(_) if !out.is_cache(data.operands[0]) => out.visit(inst),

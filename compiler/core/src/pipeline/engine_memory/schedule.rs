@@ -121,7 +121,6 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Divides the ops into sections of one place, and adds copies of operands from other places.
     fn sections(&self, graph: &mut Tensors) -> (Vec<Section>, Copies) {
         let is_view = |graph: &Tensors, id: Id| graph.all[id].kind == Kind::View;
         let place = |graph: &Tensors, id: Id| graph.all[id].place.unwrap_or(self.host);

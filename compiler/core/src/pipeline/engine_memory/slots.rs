@@ -14,7 +14,6 @@ pub(super) struct Slots {
     each_window: u64,
     streams: u64,
     sequences: u64,
-    /// Tokens per batch.
     tokens: u64,
     /// Tokens per batch with logits.
     outputs: u64,
@@ -23,7 +22,6 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Computes the sizes for a context of `ctx_size` tokens.
     pub(super) fn new(
         facts: &MemoryFacts,
         placement: &Placement,

@@ -83,7 +83,6 @@ impl Places<'_> {
         })
     }
 
-    /// Adds the bytes of weights, caches and states to their places.
     pub(super) fn count(
         &self,
         slots: &Slots,
@@ -150,7 +149,6 @@ impl Places<'_> {
         }
     }
 
-    /// Adds the bytes of a weight or state to each place that holds a part.
     fn add(
         &self,
         cut: &TensorCut<'_>,

@@ -2,10 +2,8 @@
 
 use tpc_ir::{DType, RANK};
 
-/// A tensor's position in its graph.
 pub(super) type Id = usize;
 
-/// The kind of a tensor's op, as far as it affects memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Stored,
@@ -73,11 +71,9 @@ pub(super) fn bytes_of((dtype, dims): Layout) -> u64 {
     u64::try_from(blocks.div_ceil(dtype.block_len().into())).unwrap_or(u64::MAX)
 }
 
-/// A graph in evaluation order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tensors {
     pub(super) all: Vec<Tensor>,
-    /// Ops and views in evaluation order.
     pub(super) order: Vec<Id>,
     /// Inputs without a reader.
     pub(super) unread: Vec<Id>,

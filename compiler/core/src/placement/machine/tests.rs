@@ -95,7 +95,6 @@ fn the_first_of_a_file_and_those_that_are_named() {
         (names(&m), m.topology.links.len()),
         (vec!["left", "right"], 0)
     );
-    // Links belong to their devices.
     let m = machine("FAR, left", FILE).expect("two");
     assert_eq!(names(&m), ["far", "left"]);
     assert_eq!(m.topology.link_between(0, 1), Link::new(1e9, 90.0));
@@ -108,7 +107,6 @@ fn the_first_of_a_file_and_those_that_are_named() {
     assert_eq!(names(&m), ["cuda:1#0", "cpu#1"]);
     assert_eq!(m.topology.devices[0].reserve, GIB);
     assert_eq!(m.topology.devices[1].reserve, 0.0);
-    // A card of the table in addition to the file's cards.
     let m = machine("right,4090", FILE).expect("a card");
     assert_eq!(names(&m), ["right", "4090#1"]);
     let e = machine("middle", FILE).expect_err("no such device");
@@ -167,7 +165,6 @@ fn links_on_demand() {
     assert_eq!(e.message.to_string(), "RTX 4090 does not support nvlink");
     let e = with("2", "", Some(LinkKind::NvLink), None).expect_err("no card");
     assert!(e.help.expect("a cure").contains("2x3090"));
-    // The option overrides the file.
     let cards = "(devices: [(card: \"3090\", count: 2)], link: (bandwidth: 1e9, latency_us: 90))";
     let m = with("", cards, Some(LinkKind::PciePeer), None).expect("cards");
     assert_eq!(m.topology.link.kind, LinkKind::PciePeer);

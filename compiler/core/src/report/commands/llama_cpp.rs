@@ -99,7 +99,6 @@ pub(super) fn by_layers(
     words.filter(|_| fits).map(ShellCommand::new)
 }
 
-/// Returns the overrides in the program's syntax.
 fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     let word = |o: &Override| {
         if o.pattern.contains(',') {
@@ -119,7 +118,6 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     placement.overrides.iter().map(word).collect()
 }
 
-/// Returns the words of the command for a split mode.
 fn words(
     path: &str,
     placement: &Placement,
@@ -194,7 +192,6 @@ fn words(
     Ok(out)
 }
 
-/// Returns the options for additional files, with the program's device names.
 fn beside_words(words: &[String]) -> Vec<String> {
     let mut out = words.to_vec();
     for i in 1..out.len() {

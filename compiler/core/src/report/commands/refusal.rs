@@ -1,6 +1,5 @@
 use tpc_ggml::engines::Prediction;
 
-/// The reason why a program cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// The reason, as a clause about the program: "it refuses …".

@@ -32,7 +32,6 @@ impl ShellCommand {
         &self.words
     }
 
-    /// Quotes the words, and joins options with their values.
     fn pieces(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut open = false;

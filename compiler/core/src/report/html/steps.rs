@@ -70,7 +70,6 @@ pub(super) struct Stretch {
     flow: usize,
 }
 
-/// Lists distinct flows, and the stretches of steps with their flows.
 pub(super) fn steps(
     compiled: &CompiledModel,
     tables: &mut Tables,

@@ -5,7 +5,6 @@ use super::numbering::number_of;
 use super::runs::RangeTable;
 use crate::report::sharding::{devices_at, place_name};
 
-/// Ranges and places that tensors and steps share.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ranges: RangeTable,

@@ -98,7 +98,6 @@ fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     }
 }
 
-/// Returns the ranges of an option, as `[start, len]` per device.
 fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
     o.ranges.iter().map(|r| [r.start, r.len]).collect()
 }
@@ -142,7 +141,6 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     )
 }
 
-/// Describes why a factor must be whole, and names the op.
 fn forbidden(
     compiled: &CompiledModel,
     facts: &FactorFacts,
