@@ -1,5 +1,3 @@
-//! Session configurations and batch shapes.
-
 use tpc_ir::Window;
 use tpc_ir::program::BatchShape;
 use tpc_runtime::SessionConfig;

@@ -1,5 +1,3 @@
-//! The engine's errors: diagnostics, and the kind that decides the exit status.
-
 use tpc_diag::{Diagnostic, Severity, unusable};
 use tpc_runtime::ExecError;
 

@@ -1,5 +1,3 @@
-//! Prepares a model: plans it, or takes its program from an artefact.
-
 use std::sync::Arc;
 
 use tpc_artefact::Artefact;

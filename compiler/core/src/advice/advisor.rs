@@ -1,5 +1,3 @@
-//! Searches for better configurations of one model.
-
 use tpc_passes::machine::Engine;
 
 use super::effort::Limits;

@@ -1,5 +1,3 @@
-//! The properties that a configuration loses.
-
 use crate::placement::Placement;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,3 @@
-//! Memory of intermediate values.
-
 use tpc_ir::Place;
 use tpc_ir::program::BatchShape;
 

@@ -1,5 +1,3 @@
-//! A point with its load and the parts on the host.
-
 use super::load::Load;
 use super::point::{Offload, Point};
 use super::shares::{SharedWay, Shares};

@@ -1,5 +1,3 @@
-//! Advice about plans that do not fit or are slow.
-
 use super::advisor::Advisor;
 use super::class::Class;
 use super::growth::Growth;

@@ -1,5 +1,3 @@
-//! Free memory per device.
-
 /// Bytes free for stored tensors, per device.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMemory {

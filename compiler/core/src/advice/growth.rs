@@ -1,5 +1,3 @@
-//! The number of equal devices that the request needs.
-
 use super::advisor::Advisor;
 use super::bound::in_order;
 use super::effort::{Costs, Effort};

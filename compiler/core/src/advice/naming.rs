@@ -1,5 +1,3 @@
-//! Turns drafts into advice: sorts, proves and checks the drafts.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Device, Place};

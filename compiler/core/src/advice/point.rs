@@ -1,5 +1,3 @@
-//! A configuration as a point of the search space.
-
 /// An order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {

@@ -1,5 +1,3 @@
-//! The speed and losses of advised configurations.
-
 use tpc_passes::machine::Workload;
 
 use super::change::Change;

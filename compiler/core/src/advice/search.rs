@@ -1,5 +1,3 @@
-//! The search for advice: drafts, corrects and proves points, sorted by the bound.
-
 use std::collections::BTreeSet;
 
 use tpc_passes::machine::Engine;

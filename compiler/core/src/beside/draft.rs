@@ -1,5 +1,3 @@
-//! The memory of a draft model, computed from its plan, or else from its header.
-
 use tpc_gguf::GgufFile;
 use tpc_ir::{Device, Place};
 use tpc_models::Drafting;

@@ -1,5 +1,3 @@
-//! Computes the bytes of weights and caches from a header, for architectures that tpc cannot plan.
-
 use tpc_gguf::{GgufFile, Metadata};
 
 use super::Part;

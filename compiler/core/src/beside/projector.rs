@@ -1,5 +1,3 @@
-//! The memory of image and sound encoders.
-
 use tpc_gguf::GgufFile;
 
 use super::{ExtraFileMemory, Part, Projector};

@@ -1,5 +1,3 @@
-//! The files that a command loads in addition to the model.
-
 use tpc_ir::DType;
 
 /// A draft model (`-md`).

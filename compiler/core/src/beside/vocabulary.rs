@@ -1,5 +1,3 @@
-//! Compares the tokens of a draft model and the model.
-
 use tpc_gguf::{GgufFile, StrList};
 
 use crate::placement::Difference;

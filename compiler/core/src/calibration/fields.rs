@@ -1,5 +1,3 @@
-//! Fields that all llama-bench formats have.
-
 use super::measured::{Measurement, Test};
 
 /// Parses a test such as `pp512` or `tg128 @ d4096`.

@@ -1,5 +1,3 @@
-//! Fits a machine's factors to the user's measurements.
-
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

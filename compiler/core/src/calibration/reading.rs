@@ -1,5 +1,3 @@
-//! The measurements in a file, and diagnostics about unusable lines.
-
 use tpc_diag::{Diagnostic, codes};
 
 use super::measured::{Measurement, Test};

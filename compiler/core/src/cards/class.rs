@@ -1,5 +1,3 @@
-//! The class of a card, from its architecture or else its name.
-
 use tpc_passes::machine::{CardClass, MemoryKind};
 
 use super::{Card, Vendor};

@@ -1,5 +1,3 @@
-//! The cells of KV caches for a context, and the cells of each sequence.
-
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
 /// Numbers of KV cache cells. Graphs have symbols of the same names.

@@ -1,5 +1,3 @@
-//! The passes from a model's graph to device programs.
-
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
 use tpc_passes::canonicalise::canonicalise;

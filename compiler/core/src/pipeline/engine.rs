@@ -1,5 +1,3 @@
-//! Reasons why an engine cannot split tensors as planned.
-
 use tpc_ggml::engines::{Devices, Prediction, SplitUse};
 use tpc_gguf::TensorName;
 use tpc_passes::machine::Engine;

@@ -1,5 +1,3 @@
-//! The memory of a plan's programs.
-
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 

@@ -1,5 +1,3 @@
-//! The source of a model's graph, and the graph with its caches.
-
 use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
 

@@ -1,5 +1,3 @@
-//! Parallel work with results in order.
-
 use std::sync::Mutex;
 use std::thread::{Builder, available_parallelism, scope};
 

@@ -1,5 +1,3 @@
-//! A plan without programs, for speed and stored bytes.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Bindings, Budget, Graph, InstData, Op, Place, Value};

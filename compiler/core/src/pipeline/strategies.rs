@@ -1,5 +1,3 @@
-//! Strategies to divide a model: one device, layers, tensors, or layers among groups that split tensors.
-
 use tpc_ir::Bindings;
 use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::PlanRequest;

@@ -1,5 +1,3 @@
-//! Memory of additional files.
-
 use serde::Serialize;
 
 /// A difference between the tokens of a draft model and the model. The model's value is first.

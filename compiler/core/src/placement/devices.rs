@@ -1,5 +1,3 @@
-//! `--devices`.
-
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};

@@ -1,5 +1,3 @@
-//! `--n-cpu-moe` and `--cpu-moe`.
-
 /// The layers whose experts stay on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostExperts {

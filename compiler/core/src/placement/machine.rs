@@ -115,6 +115,7 @@ impl Machine {
 impl MachineRequest<'_> {
     /// Assembles the machine.
     ///
+    /// # Errors
     /// Returns TPC0400 for a name that is neither in the file nor a card, an unsupported link, or a wrong number of
     /// reserves.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {

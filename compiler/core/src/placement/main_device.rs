@@ -1,5 +1,3 @@
-//! `--main-gpu`: the device of an unsplit model.
-
 use super::Placement;
 use tpc_diag::{Diagnostic, codes};
 

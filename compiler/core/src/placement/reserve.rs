@@ -1,5 +1,3 @@
-//! `--reserve` and `--host-memory`.
-
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};

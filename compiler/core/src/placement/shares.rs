@@ -1,5 +1,3 @@
-//! `--tensor-split`.
-
 use tpc_diag::{Diagnostic, codes};
 
 /// Proportions: at least one, finite, not negative, not all zero.

@@ -1,5 +1,3 @@
-//! The division of layers among stages.
-
 /// A layer, the prologue or the epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {

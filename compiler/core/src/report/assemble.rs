@@ -1,5 +1,3 @@
-//! Assembles a plan's report from the results of the pipeline.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::{Bindings, Device, Op, Place, Value};

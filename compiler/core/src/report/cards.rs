@@ -1,5 +1,3 @@
-//! Cards as a table, in detail, and as JSON.
-
 use serde::Serialize;
 use tpc_passes::machine::{Link, MemoryKind};
 

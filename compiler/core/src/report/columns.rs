@@ -1,5 +1,3 @@
-//! Tables of short cells, with one line per row.
-
 use crate::format::{columns, shortened};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

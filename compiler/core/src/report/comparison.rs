@@ -1,5 +1,3 @@
-//! Several plans in one table.
-
 use super::answer::percent;
 use super::columns::{Align, Columns};
 use super::plan::PlanReport;

@@ -1,5 +1,3 @@
-//! The part of a plan that drafts tokens: blocks that predict further tokens.
-
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
 use tpc_passes::footprint::traffic_of;

@@ -1,5 +1,3 @@
-//! The estimate of a plan, and its reliability.
-
 use serde::Serialize;
 use tpc_passes::machine::{Backend, Engine, Topology};
 

@@ -1,5 +1,3 @@
-//! Finds values by the names that users pass to `tpc plan --why`.
-
 use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
 

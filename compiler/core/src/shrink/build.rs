@@ -1,5 +1,3 @@
-//! Builds the graphs with small sizes.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::op::Weight;

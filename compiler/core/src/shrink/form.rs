@@ -1,5 +1,3 @@
-//! Checks that small and large programs have the same form.
-
 use std::collections::HashMap;
 use std::fmt::Write as _;
 

@@ -1,5 +1,3 @@
-//! Joins the model's graph and the sharded graph into one graph with common factors.
-
 use std::collections::HashMap;
 
 use tpc_ir::factor::{Space, UnifyError, Var};

@@ -1,5 +1,3 @@
-//! Finds small sizes of all factors that every op accepts.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;

@@ -1,5 +1,3 @@
-//! The calibration entry of a topology file.
-
 use serde::Deserialize;
 use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine};

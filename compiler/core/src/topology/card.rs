@@ -1,5 +1,3 @@
-//! Cards that a topology file names.
-
 use super::error::{Place, TopologyError};
 use crate::cards::{Card, CardMatch, find, short_name, table};
 

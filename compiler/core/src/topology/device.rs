@@ -1,5 +1,3 @@
-//! A device of a topology file.
-
 use tpc_passes::machine::DeviceProfile;
 
 use crate::cards::Card;

@@ -1,5 +1,3 @@
-//! Values of a topology file, read from their text.
-
 use ron::value::RawValue;
 use tpc_passes::machine::{Link, LinkKind, MemoryKind};
 

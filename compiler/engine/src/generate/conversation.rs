@@ -1,5 +1,3 @@
-//! Chats in a slot, even beyond the context.
-
 use tpc_diag::Diagnostic;
 
 use super::generator::{Generator, PromptOrigin, WhenFull, fits};

@@ -1,5 +1,3 @@
-//! Generates answers in batches that mix prompts and answers of several sequences.
-
 use std::time::Instant;
 
 use tpc_diag::Diagnostic;

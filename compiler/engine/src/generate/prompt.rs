@@ -1,5 +1,3 @@
-//! Turns a text, conversation or id list into a prompt's token ids.
-
 use std::time::SystemTime;
 
 use tpc_gguf::GgufFile;

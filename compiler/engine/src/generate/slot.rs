@@ -1,5 +1,3 @@
-//! A slot: one of the sequences in common batches.
-
 use std::ops::{ControlFlow, Range};
 
 use tpc_runtime::{Batch, Logits, TokenPos};

@@ -1,5 +1,3 @@
-//! Loads a connection's programs into an executor.
-
 use std::sync::Arc;
 
 use tpc_core::placement::{DeviceKind, Placement};

@@ -1,5 +1,3 @@
-//! Plans a client's graph, loads and runs its program.
-
 use std::collections::BTreeSet;
 
 use tpc_core::pipeline::compile_capture;

@@ -1,5 +1,3 @@
-//! Builds the engine's graph of a batch from the model's graph: views, in-place ops and sizes of results.
-
 use tpc_ir::op::{InputKind, NormKind};
 use tpc_ir::{Bindings, DType, Graph, Inst, InstData, Op, RANK, Symbol, TensorType, Value};
 

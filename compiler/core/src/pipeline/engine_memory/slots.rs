@@ -1,5 +1,3 @@
-//! Cache cells, and the batch for which the engine reserves buffers.
-
 use tpc_ir::{Bindings, Symbol, Window};
 
 use crate::placement::EngineOptions;

@@ -1,5 +1,3 @@
-//! Places of weights, caches and states in an engine, and the bytes per place.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::{Bindings, DType, Device, Graph, InstData, Op, Place, Value};

@@ -1,5 +1,3 @@
-//! Tensors of an engine's graph, with the properties that affect the allocator.
-
 use tpc_ir::{DType, RANK};
 
 pub(super) type Id = usize;

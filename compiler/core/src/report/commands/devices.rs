@@ -1,5 +1,3 @@
-//! llama.cpp's names for a plan's devices.
-
 use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};

@@ -1,5 +1,3 @@
-//! llama.cpp's and ik_llama.cpp's commands for a placement.
-
 use tpc_ir::DType;
 use tpc_models::Drafting;
 use tpc_passes::machine::Engine;

@@ -1,5 +1,3 @@
-//! The model's path in a command.
-
 use tpc_gguf::SplitName;
 
 pub(super) fn is_address(path: &str) -> bool {

@@ -1,5 +1,3 @@
-//! Formats the difference between two plans as text.
-
 use std::fmt::Write;
 
 use super::{Fact, PlaceChange, PlanDiff, TensorChange};

@@ -1,5 +1,3 @@
-//! Explains the split of one factor of a tensor, as data and text.
-
 use tpc_ir::{Class, Inst};
 use tpc_passes::plan::{
     Cost, FactorExplanation, FactorFacts, ForbiddenSplit, Refusal, SplitOption, Verdict,

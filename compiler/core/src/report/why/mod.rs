@@ -1,5 +1,3 @@
-//! Reasons for the splits of tensors, factor by factor.
-
 mod factor;
 pub(super) mod report;
 mod text;

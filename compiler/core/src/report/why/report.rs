@@ -1,5 +1,3 @@
-//! The key `why` of the report.
-
 use serde::Serialize;
 use tpc_ir::Dim;
 use tpc_passes::plan::Cost;

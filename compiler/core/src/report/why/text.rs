@@ -1,5 +1,3 @@
-//! Formats the explanations that `tpc plan --why` prints after the tables.
-
 use std::fmt::Write;
 
 use super::report::{Size, ThroughReport, WhyReport};
