@@ -1,5 +1,4 @@
-//! Slots on a deterministic model. Each answer must equal its prompt's answer alone, whatever is drafted, batched or
-//! removed.
+//! Runs slots on a deterministic model. Drafts, batches and removals must not change any answer.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ fn next_token(text: &[u32]) -> u32 {
     (mixed >> 20) as u32 % VOCAB as u32
 }
 
-/// Continues texts with [`next_token`], and drafts a wrong token for a third of them.
+/// Continues texts with [`next_token`]. Drafts a wrong token in a third of all cases.
 struct Oracle {
     texts: BTreeMap<u32, Vec<u32>>,
     drafts: usize,
