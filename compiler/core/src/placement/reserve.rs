@@ -44,7 +44,7 @@ pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     };
     match quantity(text.trim(), Unit::Bytes) {
         Ok(bytes) if bytes > 0.0 => Ok(bytes),
-        Ok(_) => Err(refused("the host needs more than 0 bytes".to_owned())),
+        Ok(_) => Err(refused("the host's memory is 0 bytes".to_owned())),
         Err(e) => Err(refused(e.message)),
     }
 }

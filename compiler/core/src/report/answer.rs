@@ -322,7 +322,7 @@ fn split(report: &PlanReport) -> String {
         None => "",
     };
     let why = match (fastest, fitting.len()) {
-        (None, _) => "exceeds the memory least; no mode fits".to_owned(),
+        (None, _) => "no mode fits; this one lacks the least memory".to_owned(),
         (Some(_), 1) => format!("the only one that fits{}", refusals(report)),
         (Some(f), _) if chosen.decode_tps >= f.decode_tps => {
             format!("the fastest{that_fits}{}", refusals(report))
@@ -365,7 +365,7 @@ fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     match (prompts, memory) {
         (true, true) => "better for prompts and memory",
         (true, false) => "better for prompts",
-        (false, true) => "leaving more memory",
+        (false, true) => "with more free memory",
         (false, false) => "simpler",
     }
 }

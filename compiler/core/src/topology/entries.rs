@@ -129,7 +129,7 @@ impl CardEntry<'_> {
             });
         } else if units.is_some() || clock.is_some() || memory.is_some() || int8.is_some() {
             return Err(at
-                .wrong("units, clock_mhz and memory_kind must be given together")
+                .wrong("the card has only some of units, clock_mhz and memory_kind")
                 .cure("add the missing fields, or `like: \"RTX 3090\"`, or leave out all three"));
         }
         Ok(())
@@ -313,7 +313,7 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
             ported: None,
         }),
         _ => Err(at
-            .wrong("a processor needs units, a clock above 0 and a memory kind")
+            .wrong("the processor lacks units, a clock above 0 or a memory kind")
             .cure("write `processor: (units: 82, clock: 1.7e9, memory: Gddr)`, or leave it out")),
     }
 }

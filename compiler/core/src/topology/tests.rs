@@ -178,7 +178,7 @@ fn values_that_make_no_sense_are_located_and_cured() {
     );
     refused(
         "(devices: [(card: \"3090\", memory: Some(0))])",
-        "line 1, column 40: memory must be more than 0",
+        "line 1, column 40: memory is 0",
         "leave out `memory` if it is unknown",
     );
     refused(

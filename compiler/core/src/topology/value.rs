@@ -49,7 +49,7 @@ pub(super) fn positive(
         (Some(n), Some(raw)) if n <= 0.0 => {
             let at = within.of(raw);
             let cure = format!("leave out `{field}` if it is unknown");
-            Err(at.wrong(format!("{field} must be more than 0")).cure(cure))
+            Err(at.wrong(format!("{field} is 0")).cure(cure))
         }
         _ => Ok(n),
     }

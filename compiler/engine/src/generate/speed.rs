@@ -3,9 +3,9 @@ use std::time::Duration;
 /// Token counts and time of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
-    /// Tokens read.
+    /// Number of tokens.
     pub tokens: usize,
-    /// Prompt tokens among them.
+    /// Number of prompt tokens.
     pub prompt: usize,
     /// Number of first tokens of answers.
     pub begun: usize,

@@ -40,7 +40,7 @@ struct StatePart {
 }
 
 impl StatePart {
-    /// Returns the device's intervals per axis of a state of sizes `ne`; `None` for the whole state. Axes of a size
+    /// Returns the device's intervals per axis for a state of sizes `ne`; `None` for the whole state. Axes with a size
     /// known only at run time are not split.
     fn intervals(&self, ne: [u64; RANK]) -> Option<Vec<Vec<Interval>>> {
         let mut out = self.parts.clone()?;
@@ -60,9 +60,9 @@ pub(super) struct GraphBinding {
     pub(super) weights: Vec<ClientTensor>,
     pub(super) inputs: Vec<ClientTensor>,
     pub(super) states: Vec<ClientTensor>,
-    /// In the order of the program's outputs; `None` for a result without memory.
+    /// Results in the order of the program's outputs; `None` for a result without memory.
     pub(super) results: Vec<Option<ClientTensor>>,
-    /// Spans that become stale when the graph runs. Storing a result clears its mark.
+    /// Spans that become stale when the graph runs. Stored results are no longer stale.
     pub(super) stale: Vec<Span>,
 }
 
@@ -76,10 +76,10 @@ pub(super) struct Plan {
 pub(super) struct LoadedProgram {
     plan: Plan,
     executor: Box<dyn Executor>,
-    /// The largest batch that the program has memory for.
+    /// The largest batch for the program's memory.
     shape: BatchShape,
     parts: Vec<StatePart>,
-    /// Ops that the reference computes, by ggml's names.
+    /// ggml's names of ops that the reference executor computes.
     pub(super) by_reference: BTreeSet<String>,
 }
 
@@ -122,7 +122,7 @@ impl Host for Inputs<'_> {
     }
 }
 
-/// Finds a graph's leaves and results in the client's memory. Leaves get the names of the program's inputs.
+/// Finds the leaves and results of a graph in the client's memory. Names leaves after the program's inputs.
 fn bind(
     leaves: &[Leaf],
     results: &[usize],
@@ -189,12 +189,12 @@ impl Plan {
         })
     }
 
-    /// Returns the batch sizes that make the planned graph equal to `fixed`; `None` if the graphs differ otherwise.
+    /// Returns the batch sizes for which the planned graph equals `fixed`; `None` if there are no such sizes.
     pub(super) fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         self.captured.sizes_of(fixed)
     }
 
-    /// Rounds batch sizes up to powers of two, but not above the cache's cells.
+    /// Rounds batch sizes up to powers of two, at most to the cells of the cache.
     fn with_headroom(&self, sizes: &Bindings) -> Bindings {
         let mut most = *sizes;
         for &(symbol, _) in &self.captured.batch {
@@ -314,7 +314,7 @@ impl LoadedProgram {
         self.plan
     }
 
-    /// Returns the maximum of the program's and these sizes.
+    /// Returns the maximum of `sizes` and the program's sizes.
     pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
         larger(&self.shape.most, sizes)
     }
@@ -398,7 +398,7 @@ fn run(
     Ok(())
 }
 
-/// Returns the larger of each size, or `b` if sizes of states differ: a program's states have fixed sizes.
+/// Returns the larger of each size, or `b` if sizes of states differ, because states have fixed sizes.
 pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
     let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     if states.iter().any(|&s| a.get(s) != b.get(s)) {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::observer::Observer;
 
-/// Times of a connection's repeated graphs, reported on drop.
+/// Times of a connection's repeated graphs. They are reported on drop.
 pub(super) struct Times {
     observer: Arc<dyn Observer>,
-    /// Set while a request repeats the last graph.
+    /// Start of the current request, if it repeats the last graph.
     start: Option<Instant>,
     program: Duration,
     graphs: u32,

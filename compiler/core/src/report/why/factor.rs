@@ -206,7 +206,7 @@ fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     } else if loss > 0.0 {
         "costs more"
     } else {
-        "costs less, which the search did not find"
+        "costs less, but the search missed it"
     }
 }
 

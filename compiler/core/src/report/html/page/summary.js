@@ -73,8 +73,8 @@ function usable(d, i) {
 const rooms = () => [...DEVICES.map((d, i) => [d, usable(d, i)]), [PLAN.host, usable(PLAN.host, HOST)]];
 
 function fitting() {
-  if (rooms().some(([d, room]) => room !== null && d.total_bytes > room)) return "It does not fit.";
-  return DEVICES.some((d, i) => usable(d, i) !== null) ? "It fits." : "No memory is given, so tpc cannot tell if the plan fits.";
+  if (rooms().some(([d, room]) => room !== null && d.total_bytes > room)) return "The plan does not fit.";
+  return DEVICES.some((d, i) => usable(d, i) !== null) ? "The plan fits." : "No memory is given, so tpc cannot tell if the plan fits.";
 }
 
 const PROGRAMS = [["tpc", "tpc"], ["ik_llama.cpp", "ik_llama.cpp"], ["llama.cpp", "llama.cpp"], ["llama.cpp_by_layers", "llama.cpp, by layers"]];
