@@ -79,7 +79,7 @@ pub fn granule(g: &Granules) -> String {
             format!("ranges end at multiples of {n}, or inside blocks that devices share")
         }
         (None, true) => "ranges end inside blocks that devices share".to_owned(),
-        (None, false) => "no range can end inside the axis, because of quantisation blocks".to_owned(),
+        (None, false) => "quantisation blocks prevent ranges inside the axis".to_owned(),
     }
 }
 
