@@ -111,7 +111,6 @@ fn is_recurrent(graph: &Graph) -> bool {
     has_input(graph, &InputKind::StateCells)
 }
 
-/// Returns an artefact's kernels, keyed by the hash of their source.
 fn prebuilt_code(artefact: &Artefact) -> PrebuiltCode {
     let mut out = PrebuiltCode::default();
     for module in artefact.kernels() {
@@ -266,7 +265,6 @@ pub(crate) fn lay_out(
     [tokens, outputs]: [usize; 2],
     target: &dyn Target,
 ) -> Result<Program, Error> {
-    // Batches are limited to the context.
     let shapes = batch_shapes::shapes(config, tokens.min(config.n_ctx), outputs);
     assemble(programs, &shapes, target).map_err(|e| {
         Error::from(ExecError::Size {

@@ -29,7 +29,6 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Releases the file's pages, including readahead.
 impl Drop for FileWeights<'_> {
     fn drop(&mut self) {
         self.file.release_all();

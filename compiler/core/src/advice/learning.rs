@@ -22,7 +22,6 @@ impl Search<'_> {
         stages.iter().all(|s| s.len() == 1)
     }
 
-    /// Returns the index of the plan's way if the search contains the plan.
     fn way_of(&self, compiled: &CompiledModel, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
@@ -75,7 +74,6 @@ impl Search<'_> {
         (!self.bound.known.is_empty()).then_some(())
     }
 
-    /// True if work remains for sketches of these points and for `reserve`.
     pub(super) fn affords(&self, points: &[Point], reserve: u64) -> bool {
         let work: u64 = points.iter().map(|p| self.costs[p.way].sketch).sum();
         work + reserve <= self.effort.left()

@@ -11,7 +11,6 @@ use super::load::Load;
 use crate::pipeline::PlanInput;
 use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 
-/// One layer that moves to the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Move {
     pub(super) layer: u64,
@@ -21,7 +20,6 @@ pub(super) struct Move {
     repeats: BTreeSet<usize>,
     /// Bytes that leave each device because their override pins them there.
     pub(super) pinned: Vec<f64>,
-    /// Bytes of experts that leave the devices of the layer.
     experts: f64,
     weights: f64,
 }
@@ -62,7 +60,6 @@ struct Weight<'p> {
     first: Option<usize>,
 }
 
-/// Finds the first override outside `but` that matches a name.
 fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Option<usize> {
     let matches =
         |(i, o): &(usize, &Override)| !but.contains(i) && o.matches(name).unwrap_or(false);
@@ -150,7 +147,6 @@ impl Moves {
         all.map(would_match).position(|found| found.is_some())
     }
 
-    /// Computes the move of a layer whose weights are pinned to a device.
     fn unpin(
         &self,
         base: &Placement,

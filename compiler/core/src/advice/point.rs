@@ -1,4 +1,3 @@
-/// An order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,

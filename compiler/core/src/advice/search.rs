@@ -140,7 +140,6 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Returns the requested configuration for a way, at the first level.
     pub(super) fn origin(&self, way: usize) -> Point {
         let chain = Chain {
             first: self.space.default_order(),

@@ -113,7 +113,6 @@ pub(super) fn count_layers(
         counts
     };
     let sums = |counts: &[f64]| counts.iter().sum::<f64>() > 0.0;
-    // The default division, if it fits.
     let whole = by(&rooms.before_compute);
     if sums(&whole) && holds(&by_layers(&bytes, &whole)) {
         return whole;

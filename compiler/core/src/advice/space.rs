@@ -17,7 +17,6 @@ pub(super) struct Edits {
     pub(super) overrides: Option<(Vec<Override>, usize)>,
 }
 
-/// Cache types to try, the most precise first.
 const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
 /// Requested context divided by the depth of estimates, if the user gives no depth.
 const FILLED: u64 = 4;

@@ -35,7 +35,6 @@ impl Times {
         }
     }
 
-    /// Adds `part` of the difference between `from` and `to`.
     pub(super) fn shift_by(self, from: Times, to: Times, part: f64) -> Times {
         Times {
             decode: (self.decode + part * (to.decode - from.decode)).max(0.0),

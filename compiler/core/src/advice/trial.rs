@@ -78,7 +78,6 @@ impl WorkLimit {
     }
 }
 
-/// A draft that fits.
 pub(super) struct TrialResult {
     pub(super) point: Point,
     pub(super) changes: Vec<Change>,
@@ -283,7 +282,6 @@ impl Search<'_> {
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.by_engine(&known, self.mildest(class, &known, start)?);
         let last = self.space.last_level(start.chain);
-        // The step grows while the bound is wrong.
         let mut step = 1;
         while tried.insert(at) && allowed.take_draft(costs) {
             let Some(found) = self.draft(&known, &at, DraftEffort::Once) else {
@@ -382,7 +380,6 @@ impl Search<'_> {
         out
     }
 
-    /// Searches for the lowest level that fits with shifted shares.
     fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);

@@ -20,7 +20,6 @@ pub(super) struct WayProfile {
 }
 
 impl WayProfile {
-    /// Creates the profile of devices that hold whole layers.
     pub(super) fn whole(devices: usize, times: Times) -> WayProfile {
         let all = StoredBytes {
             experts: 1.0,
@@ -58,7 +57,6 @@ impl WayProfile {
         }
     }
 
-    /// Corrects the memory of intermediate values by a draft of a point.
     pub(super) fn learn(
         &mut self,
         compute: Compute,

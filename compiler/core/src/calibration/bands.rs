@@ -199,7 +199,6 @@ impl BandTable {
         }
     }
 
-    /// Describes the widest kinds with too few rows.
     fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);

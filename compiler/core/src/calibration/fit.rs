@@ -267,7 +267,6 @@ impl Planner<'_> {
     }
 }
 
-/// Computes the loss: squared errors plus squared logarithms of the factors.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {

@@ -18,12 +18,10 @@ struct State {
     gpu_layers: Option<u64>,
     ubatch: Option<u64>,
     types: [Option<String>; 2],
-    /// Prompt tokens before the generation.
     prompt: u64,
     devices: Vec<String>,
 }
 
-/// Reads timings and buffers. Ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut state = State::default();
     for (i, line) in text.lines().enumerate() {

@@ -155,7 +155,6 @@ mod tests {
         assert!((peer.bandwidth - 25.2e9).abs() < 0.1e9, "{peer:?}");
         let (link, _) = between(&["A6000", "A6000"], None);
         assert_eq!(link.kind, LinkKind::PciePeer);
-        // Cards with eight lanes, from two vendors.
         let (link, _) = between(&["4060 Ti", "4090"], Some(LinkKind::PciePeer));
         assert!((link.bandwidth - 12.6e9).abs() < 0.1e9, "{link:?}");
         let (link, _) = between(&["A6000", "W7900"], None);

@@ -93,7 +93,6 @@ fn key(name: &str) -> String {
     join(&without_leading(words(name)))
 }
 
-/// Joins words, and normalises a memory size at the end.
 fn join(words: &[String]) -> String {
     let text = words.concat();
     let stem = text.strip_suffix('g').or_else(|| text.strip_suffix("gib"));
@@ -189,7 +188,6 @@ fn has_words(card: &Card, wanted: &[String]) -> bool {
     })
 }
 
-/// Returns the three names with the fewest edits.
 fn nearest<'a>(wanted: &str, own: &'a [Card], table: &'a Table) -> Vec<&'a str> {
     let edits = |n: &str| strsim::osa_distance(wanted, &key(n));
     let cards = own.iter().chain(&table.cards);

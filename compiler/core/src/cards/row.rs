@@ -29,7 +29,6 @@ impl MemoryRow {
     }
 }
 
-/// A card in the units of data sheets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {

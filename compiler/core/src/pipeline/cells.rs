@@ -86,7 +86,6 @@ mod tests {
         // One sequence of a plan for four gets the whole context and a window's cells.
         let one = sizes(8192, 4 * 256).divide(window, 64, 1);
         assert_eq!((one.ctx_size, one.swa), (8192, 256));
-        // Caches with too few cells are shared.
         assert_eq!(sizes(8192, 512).divide(window, 64, 4).parts, 1);
     }
 }

@@ -18,7 +18,6 @@ pub(super) struct Division {
     pub(super) programs: Verified<stage::Programs>,
 }
 
-/// A plan with its sharded graph before and after rewriting.
 pub(super) struct Sharding {
     pub(super) planned: PlannedGraph,
     eager: Verified<stage::Sharded>,

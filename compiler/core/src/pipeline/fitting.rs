@@ -61,7 +61,6 @@ impl Fitting<'_> {
             sharding,
         } in strategies
         {
-            // A strategy without room for weights and states cannot fit.
             if best.is_some() && !candidates[strategy.number].fits {
                 break;
             }

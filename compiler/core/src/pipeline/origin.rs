@@ -73,7 +73,6 @@ impl Origin<'_> {
 }
 
 impl PlanInput {
-    /// Returns the batches that plans are optimised for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
             self.caches.n_ctx,

@@ -40,7 +40,6 @@ impl RankedStrategy {
     }
 }
 
-/// The strategies of a mode, the cheapest that fits first.
 pub(super) struct Ranking {
     pub(super) strategies: Vec<RankedStrategy>,
     /// The compared strategies; empty if the mode has only one.

@@ -12,7 +12,6 @@ use super::Override;
 pub struct LayerPattern {
     before: String,
     after: String,
-    /// Layers of the model that the pattern names.
     layers: BTreeSet<u64>,
     /// True if consecutive numbers are written as `[4-9]`.
     runs: bool,
@@ -82,7 +81,6 @@ pub fn layer_of(name: &str) -> Option<u64> {
     rest.split('.').next()?.parse().ok()
 }
 
-/// Splits a pattern after the dot at `at`.
 fn split_at_dot(pattern: &str, at: usize) -> Option<(&str, &str)> {
     let rest = pattern.get(at..)?;
     let dot = DOTS.iter().find(|dot| rest.starts_with(**dot))?;

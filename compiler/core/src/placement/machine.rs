@@ -55,7 +55,6 @@ struct Member {
     card: Option<Card>,
     /// `None` for an unknown device.
     profile: Option<DeviceProfile>,
-    /// Position in the topology file.
     file: Option<usize>,
     /// True if the topology file lists fewer devices. The profile is then the last one of the file.
     repeated: bool,
@@ -174,7 +173,6 @@ impl MachineRequest<'_> {
                     continue;
                 }
             };
-            // Profiles are taken from the file by position.
             let member = match self.file {
                 Some(file) => Member::of_file(file, out.len()),
                 None => Member::generic(String::new(), kind),
@@ -422,7 +420,6 @@ fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     d.help("leave out --link, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
-/// Returns a note that bridges may join cards of one kind.
 fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
     let card = cards.iter().find(bridged)?;

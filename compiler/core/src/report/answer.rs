@@ -11,7 +11,6 @@ use crate::placement::SplitMode;
 
 const LABEL: usize = 8;
 
-/// The place with the highest ratio of used to usable memory.
 struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,
@@ -39,7 +38,6 @@ impl PlanReport {
             .map(|p| (p.total_bytes, p.usable_bytes()))
     }
 
-    /// Lists the devices, then the host, with their usable bytes.
     fn rooms(&self) -> impl Iterator<Item = (&DeviceReport, Option<u64>)> {
         let devices = self.devices.iter().enumerate();
         let devices = devices.map(|(i, d)| (d, self.usable_bytes(i)));

@@ -39,7 +39,6 @@ impl Columns {
         self.rows.push(Row::Heading(text));
     }
 
-    /// Removes columns whose cells all satisfy `empty`.
     pub(super) fn without_columns(&mut self, of: &[&str], empty: impl Fn(&str) -> bool) {
         let Some(Row::Cells(header)) = self.rows.first() else {
             return;

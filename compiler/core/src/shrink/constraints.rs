@@ -87,7 +87,6 @@ impl<'a> Constraints<'a> {
         Dim::product(sizes)?.as_const()
     }
 
-    /// Constrains a factor by an axis of blocks of `block` elements.
     fn blocks(&mut self, v: Var, minor: u64, block: u64) {
         let space = &self.joint.factors.space;
         let factors = space.factors(&[v]);

@@ -114,7 +114,6 @@ impl Joint {
 struct JointGraph {
     graph: Graph,
     map: Vec<Value>,
-    /// Operands and results of transfers.
     transfers: Vec<(Value, Value)>,
 }
 

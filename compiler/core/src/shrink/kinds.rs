@@ -7,7 +7,6 @@ use tpc_passes::layers::{Shape, View, shape};
 struct ValueShape {
     ty: TensorType,
     place: Place,
-    /// Classes are numbered by first appearance in the layer.
     sharding: Sharding,
     live_out: bool,
 }

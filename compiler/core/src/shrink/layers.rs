@@ -20,7 +20,6 @@ use tpc_passes::layers::{insts_by_layer, live_out};
 pub(super) struct Layers {
     /// Kept layers in order, each with all layers that it represents, including itself.
     pub(super) kept: Vec<(u32, Vec<u32>)>,
-    /// Maps each removed layer to the kept layer that is read instead.
     instead: BTreeMap<u32, u32>,
     /// Removed layers that no kept layer reads.
     passed: BTreeSet<u32>,
@@ -68,7 +67,6 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
         passed.extend(kept[first + 1..second].iter().map(|k| k.1));
         kept.drain(first + 1..=second);
     }
-    // A replacement may itself have been removed.
     let ends: Vec<u32> = instead.keys().copied().collect();
     for from in ends {
         let mut to = from;
@@ -182,7 +180,6 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
-    // Classes of kept layers stay.
     for (_, data) in graph.insts() {
         if data.layer.is_none_or(|l| layers.stays(l)) {
             for &v in &data.results {
@@ -227,7 +224,6 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         .iter()
         .filter_map(|o| match o {
             Output::Named(name, v) => Some(Output::Named(name.clone(), find(&map, *v)?)),
-            // The state of a removed layer.
             Output::State { state, .. } if !map.contains_key(state) => None,
             Output::State { state, value } => Some(Output::State {
                 state: find(&map, *state)?,

@@ -118,7 +118,6 @@ mod tests {
             assert_eq!(old % 256, new % 256);
             assert!(new <= old);
         }
-        // Two boundaries in one block keep their positions.
         assert_eq!(ends(&constraint(512, 256, &[300, 400])), [0, 300, 400, 512]);
     }
 

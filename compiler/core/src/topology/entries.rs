@@ -48,7 +48,6 @@ pub(super) struct FileEntry<'a> {
 }
 
 entry! {
-    /// A card that the file defines.
     pub(super) struct CardEntry as "Card" {
         name, like, memory, bandwidth, flops, int8, units, clock_mhz, memory_kind, pcie_gen, pcie_lanes, p2p,
         nvlink

@@ -64,7 +64,6 @@ impl<'a> Place<'a> {
         &self.file[self.offset..self.offset + self.len]
     }
 
-    /// Returns the byte range in the file.
     pub(super) const fn span(self) -> (usize, usize) {
         (self.offset, self.offset + self.len)
     }

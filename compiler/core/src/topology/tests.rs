@@ -130,7 +130,6 @@ fn links_by_name_and_by_figures() {
         t.link.map(|l| (l.kind, l.latency_us)),
         Some((LinkKind::PciePeer, 5.0))
     );
-    // The default latency depends on the kind of link.
     let t = read("(devices: [(card: \"3090\")], link: (bandwidth: 1e10, kind: PcieHost))");
     assert_eq!(t.link, Some(Link::of(LinkKind::PcieHost, 1e10)));
 }
@@ -259,7 +258,6 @@ fn texts_that_are_no_ron_are_located() {
         assert_eq!(e.line, line, "{text}: {e}");
         assert!(e.column >= 1 && !e.message.is_empty());
     }
-    // Nesting as deep as the text is long.
     let deep = "(".repeat(100_000);
     assert!(TopologyFile::from_ron(&deep).is_err());
     assert!(

@@ -4,7 +4,6 @@ use tpc_passes::machine::{Link, LinkKind, MemoryKind};
 use super::error::{Place, TopologyError};
 use crate::units::{Unit, quantity};
 
-/// The unparsed text of a value.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
 /// Returns the text of a value without `Some(…)`; `None` for `None`.
@@ -37,7 +36,6 @@ pub(super) fn amount(
     Ok(Some(n))
 }
 
-/// Reads a quantity above zero.
 pub(super) fn positive(
     field: &str,
     raw: Raw<'_>,
@@ -77,7 +75,6 @@ pub(super) fn number(
     }
 }
 
-/// Reads a string, or a bare word.
 pub(super) fn words(
     field: &str,
     raw: Raw<'_>,

@@ -13,7 +13,6 @@ pub fn usable() -> usize {
         .max(1)
 }
 
-/// Counts the physical cores in the CPU affinity mask (Linux).
 fn physical_cores() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let allowed = status

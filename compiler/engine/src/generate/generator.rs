@@ -169,7 +169,6 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes room for a slot's pending tokens, or ends the answer.
     fn make_room(&mut self, slot: &mut Slot<'_, impl TokenSink>) -> Result<(), Error> {
         loop {
             let room = self.n_ctx.saturating_sub(slot.read.len());
@@ -274,7 +273,6 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Drafts tokens for each slot, if the model has drafting blocks.
     fn draft(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
         let n_drafts = self.model.n_drafts();
         if n_drafts == 0 || slots.iter().all(|l| l.end.is_some()) {

@@ -163,7 +163,6 @@ fn prompts() -> Vec<Vec<u32>> {
     vec![vec![1, 2, 3], (0..13).collect(), vec![9]]
 }
 
-/// Computes an answer's first `most` tokens without slots.
 fn expected_answer(prompt: &[u32], most: usize) -> Vec<u32> {
     let mut text = prompt.to_vec();
     for _ in 0..most {

@@ -78,7 +78,6 @@ impl Memory {
     }
 }
 
-/// Removes `start..end` from a set of disjoint ranges.
 fn remove_range(ranges: &mut BTreeMap<u64, u64>, start: u64, end: u64) {
     let first = ranges
         .range(..start)

@@ -36,7 +36,6 @@ pub struct GraphDevice {
     executors: Executors,
     observer: Arc<dyn Observer>,
     graphs: Arc<AtomicU64>,
-    /// Ops without a kernel that were already reported.
     reported: Arc<Mutex<BTreeSet<String>>>,
 }
 

@@ -33,7 +33,6 @@ pub(super) struct ClientTensor {
 
 struct StatePart {
     value: Value,
-    /// Index into [`GraphBinding::states`].
     state: usize,
     parts: Option<Vec<Vec<Interval>>>,
     ty: TensorType,
@@ -314,7 +313,6 @@ impl LoadedProgram {
         self.plan
     }
 
-    /// Returns the maximum of `sizes` and the program's sizes.
     pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
         larger(&self.shape.most, sizes)
     }
@@ -386,7 +384,6 @@ impl LoadedProgram {
     }
 }
 
-/// Runs a batch of these sizes, and commits its states.
 fn run(
     executor: &mut dyn Executor,
     sizes: &Bindings,

@@ -28,7 +28,6 @@ type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
 
 struct CacheEntry {
     program: LoadedProgram,
-    /// The value of [`Programs::clock`] at the last use.
     last_use: u64,
     /// Buffers that contain weights of the program.
     weights: BTreeSet<u64>,
@@ -52,7 +51,6 @@ pub(super) struct Programs {
     matches: BTreeMap<String, ProgramMatch>,
     /// Graphs without a shared program, by structure. They show which sizes vary.
     samples: BTreeMap<String, Vec<Recorded>>,
-    /// Number of uses, to find the least recently used program.
     clock: u64,
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Output, Value};
 
-/// Lists the inputs whose elements affect an output or state.
 pub(super) fn read_inputs(graph: &Graph) -> BTreeSet<String> {
     let mut needed = vec![false; graph.values().len()];
     let mut open: Vec<Value> = Vec::new();

@@ -202,13 +202,11 @@ impl Builder<'_> {
         self.out.push(tensor)
     }
 
-    /// Adds a view of `source` in the memory of `root`.
     fn push_view(&mut self, source: Id, root: Id, layout: Layout, contiguous: bool) -> Id {
         let mut tensor = Tensor::new(Kind::View, layout, 0);
         tensor.contiguous = contiguous;
         tensor.sources = vec![source];
         tensor.root = Some(root);
-        // A view of a cache is not an op.
         if self.out.all[root].is_stored() {
             tensor.place = self.out.all[root].place;
             return self.out.add(tensor);

@@ -91,12 +91,10 @@ impl Order<'_> {
         matches!(self.graph.def_op(v), Op::Weight(_))
     }
 
-    /// True if a state has cells for tokens.
     fn is_cache(&self, v: Value) -> bool {
         self.graph.value(v).ty.counts_cells()
     }
 
-    /// True if an op multiplies expert outputs by expert weights.
     fn weighs_experts(&self, inst: Inst) -> bool {
         let [a, b] = self.graph.inst(inst).operands[..] else {
             return false;

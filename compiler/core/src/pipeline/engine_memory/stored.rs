@@ -116,7 +116,6 @@ impl Places<'_> {
         }
     }
 
-    /// True if a weight is both the embedding table and the output matrix.
     fn is_tied(&self, v: Value) -> bool {
         let is_table = matches!(self.graph.def_op(v), Op::Weight(w) if w.tensor == EMBEDDING);
         let product = |d: &InstData| matches!(d.op, Op::MulMat(_)) && d.operands[0] == v;

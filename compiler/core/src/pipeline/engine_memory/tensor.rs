@@ -73,7 +73,6 @@ pub(super) fn bytes_of((dtype, dims): Layout) -> u64 {
 pub(super) struct Tensors {
     pub(super) all: Vec<Tensor>,
     pub(super) order: Vec<Id>,
-    /// Inputs without a reader.
     pub(super) unread: Vec<Id>,
 }
 

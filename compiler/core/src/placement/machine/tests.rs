@@ -64,7 +64,6 @@ fn processors_share_the_host() {
     // CPUs copy within the host's memory.
     let both = machine("cpu,cpu", "").expect("two").topology;
     assert!(both.link.bandwidth < host.bandwidth && both.link.latency_us < 10.0);
-    // A file overrides these profiles.
     let stated = machine("cpu,cpu,cpu", FILE).expect("three").topology;
     assert_eq!(stated.devices[2].bandwidth, 5e11);
     assert_eq!(stated.link.bandwidth, 1e10);

@@ -53,7 +53,6 @@ pub(super) fn command(
     words(path, placement, compiled, mode).map(ShellCommand::new)
 }
 
-/// Rejects files that the program cannot load with any placement.
 fn refuse_files(
     family: Family,
     placement: &Placement,
@@ -84,7 +83,6 @@ fn refuse_files(
     }
 }
 
-/// Builds the command with a split by layers instead of the planned split.
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,

@@ -36,7 +36,6 @@ pub(super) struct Step {
     op: String,
     #[serde(rename = "n")]
     name: Name,
-    /// The weight or state that the step reads.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     reads: Option<Name>,
     #[serde(rename = "p")]
@@ -65,7 +64,6 @@ pub(super) struct Step {
 pub(super) struct Stretch {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// Index of the flow.
     #[serde(rename = "f")]
     flow: usize,
 }
