@@ -20,6 +20,7 @@ pub(super) struct Move {
     repeats: BTreeSet<usize>,
     /// Bytes that leave each device because their override pins them there.
     pub(super) pinned: Vec<f64>,
+    /// Bytes of experts and of other weights that leave the devices of the layer.
     experts: f64,
     weights: f64,
 }
