@@ -36,7 +36,7 @@ impl ForeignTypes {
         Some(out)
     }
 
-    /// Collects the weights with these types; `None` if there are none.
+    /// Collects the weights with these types; `None` without such tensors.
     pub fn of_graph(graph: &Graph) -> Option<ForeignTypes> {
         ForeignTypes::of(graph.insts().filter_map(|(_, data)| match &data.op {
             Op::Weight(w) => {
@@ -47,7 +47,7 @@ impl ForeignTypes {
         }))
     }
 
-    /// Collects the tensors with these types; `None` if there are none.
+    /// Collects the tensors with these types; `None` without such tensors.
     pub fn of_file(header: &Header) -> Option<ForeignTypes> {
         let tensors = header.tensors().iter();
         ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))

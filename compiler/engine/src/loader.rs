@@ -49,7 +49,7 @@ impl<'a> Loader<'a> {
     /// Loads the model with its weights.
     ///
     /// # Errors
-    /// Returns an error if the verifier rejects the program, memory is too small, or an op has no kernel.
+    /// Returns an error if the verifier rejects the program, memory is too small, or an op lacks a kernel.
     pub fn load(self, observer: &dyn Observer) -> Result<AnySession<'a>, Error> {
         let weights = FileWeights {
             file: self.file,

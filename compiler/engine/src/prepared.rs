@@ -55,7 +55,7 @@ pub struct PreparedModel {
     caches: CacheSizes,
     /// Maximum tokens per batch.
     pub ubatch: usize,
-    /// Maximum tokens per batch with logits; `None` for a plan, for which the loader sets it.
+    /// Maximum tokens per batch with logits; `None` for a plan, whose maximum the loader sets.
     pub outputs: Option<usize>,
 }
 

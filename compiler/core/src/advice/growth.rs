@@ -7,7 +7,7 @@ use tpc_passes::machine::Link;
 
 const DRAFTS: usize = 3;
 
-/// A number of devices on which the unchanged request fits.
+/// A number of devices that the unchanged request fits on.
 #[derive(Clone, Debug)]
 pub struct Growth {
     /// Number of devices, including the existing ones.
@@ -20,7 +20,7 @@ pub struct Growth {
     pub decode_tps: f64,
 }
 
-/// Searches for the smallest number of devices on which the request fits. Added devices equal the existing device with
+/// Searches for the smallest number of devices that the request fits on. Added devices equal the existing device with
 /// the most memory. `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate
 /// values.
 pub(super) fn growth(

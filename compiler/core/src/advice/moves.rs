@@ -47,7 +47,7 @@ impl Move {
 #[derive(Default)]
 pub(super) struct Moves {
     patterns: Vec<Option<LayerPattern>>,
-    /// Moves that relieve the same device are in the order in which they apply.
+    /// Moves that relieve the same device are in order of application.
     pub(super) all: Vec<Move>,
     pub(super) experts: bool,
 }
@@ -116,7 +116,7 @@ impl Moves {
         out
     }
 
-    /// Lists the overrides that pin weights of a layer to a device and from which the layer can be removed.
+    /// Lists the overrides that pin weights of a layer to a device and can omit the layer.
     fn pins(&self, base: &Placement, device: usize, layer: u64) -> BTreeSet<usize> {
         let pins = |(i, o): &(usize, &Override)| {
             let pattern = self.patterns.get(*i).and_then(Option::as_ref);

@@ -19,7 +19,7 @@ pub(super) struct SharedWay {
     pub(super) shares: Shares,
 }
 
-/// Lists the ways that an option can request, the requested mode first. Groups of devices in sequence have no option;
+/// Lists the ways that an option can request, the requested mode first. Groups of devices in sequence lack an option;
 /// only `auto` chooses them.
 pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {

@@ -15,7 +15,7 @@ pub(super) struct WayProfile {
     pub(super) parts: Vec<StoredBytes>,
     /// Memory of intermediate values per device, divided by the estimate of [`Compute`].
     pub(super) compute: Vec<f64>,
-    /// Token times with nothing on the host.
+    /// Token times with an empty host.
     pub(super) times: Times,
 }
 

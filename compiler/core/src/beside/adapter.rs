@@ -48,7 +48,7 @@ fn place(base: &str, places: &Blocks, placement: &Placement) -> Option<usize> {
     if is_expert && layer.is_some_and(|l| placement.host_experts.contains(l)) {
         return None;
     }
-    // Control vectors have one direction per layer, none for the embedding.
+    // Control vectors have one direction per layer, but not for the embedding.
     let direction = || base.strip_prefix("direction.")?.parse::<u64>().ok();
     match layer.or_else(direction) {
         Some(l) => places.block(l),

@@ -23,7 +23,7 @@ const GUESS: f64 = std::f64::consts::LN_2;
 pub struct CellKey {
     /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
-    /// The kind of split, as the calibration fits it.
+    /// The split: one device, layers, tensors, or weights on the host.
     pub way: Way,
     /// The back end.
     #[serde(default)]

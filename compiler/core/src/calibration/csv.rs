@@ -81,7 +81,7 @@ pub(super) fn row<'a>(
         }
     }
     let Some(speed) = speed else {
-        let cure = "expected a number in `avg_ts`: tokens per second";
+        let cure = "give the tokens per second in `avg_ts`";
         return out.complain(file, line, "the speed is missing or not a number", cure);
     };
     found.speed = speed;

@@ -21,7 +21,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
             }
             Err(e) => {
                 let wrong = format!("invalid JSON: {}", reason(&e));
-                let cure = "expected the whole array that `llama-bench -o json` prints";
+                let cure = "give the whole array that `llama-bench -o json` prints";
                 out.complain(file, e.line(), &wrong, cure);
             }
         }
@@ -35,7 +35,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
             Ok(value) => row(file, i + 1, &value, out),
             Err(e) => {
                 let wrong = format!("invalid JSON: {}", reason(&e));
-                out.complain(file, i + 1, &wrong, "expected one object per line");
+                out.complain(file, i + 1, &wrong, "write one object per line");
             }
         }
     }
@@ -53,7 +53,7 @@ fn reason(e: &serde_json::Error) -> String {
 fn row(file: &str, line: usize, value: &Value, out: &mut Reading) {
     let Some(object) = value.as_object() else {
         let cure =
-            "expected an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
+            "write an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
         return out.complain(file, line, "the row is not an object", cure);
     };
     let pairs: Vec<(&str, String)> = object

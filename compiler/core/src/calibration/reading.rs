@@ -55,7 +55,7 @@ impl Reading {
                 row.speed,
                 row.name()
             );
-            let cure = "expected a speed above 0 and a test of at least one token";
+            let cure = "give a speed above 0 and a test of at least one token";
             self.complain(file, row.line, &wrong, cure);
         } else if self.rows.len() >= MAX_ROWS {
             let wrong = format!("more than {MAX_ROWS} measurements");

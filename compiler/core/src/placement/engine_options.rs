@@ -9,7 +9,7 @@ pub struct EngineOptions {
     pub unified: bool,
     /// True for a server, which computes only the logits of each sequence's last token.
     pub serves: bool,
-    /// True if the command has no number of sequences. A server then has several, which share one cache.
+    /// True if the command omits the number of sequences. A server then has several, which share one cache.
     pub open_slots: bool,
     /// True if window layers have a cell per token of the context (`--swa-full`).
     pub whole_windows: bool,

@@ -6,7 +6,7 @@ use tpc_models::Drafting;
 
 use super::{HostExperts, Placement, SplitMode, spell_devices};
 
-/// Formats numbers for `-ts`. Whole numbers have no fraction.
+/// Formats numbers for `-ts`. Omits the fraction of whole numbers.
 pub fn shares(all: &[f64]) -> String {
     let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
     shown.join(",")
@@ -27,7 +27,7 @@ impl Placement {
     pub fn option_words(&self, mode: SplitMode, main: Option<usize>) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
-        // Groups in sequence have no mode name; only `auto` chooses them.
+        // Groups in sequence lack a mode name; only `auto` chooses them.
         if self.devices.len() > 1 && mode != SplitMode::Hybrid {
             put(&["-sm", mode.name()]);
             if let Some(main) = main.filter(|&d| d > 0) {

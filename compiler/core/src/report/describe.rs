@@ -70,7 +70,7 @@ pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     all.join(" + ")
 }
 
-/// Describes the positions at which ranges may end.
+/// Describes where ranges may end.
 pub fn granule(g: &Granules) -> String {
     match (g.hard, g.soft) {
         (Some(1), _) => "ranges may end anywhere".to_owned(),

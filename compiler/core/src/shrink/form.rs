@@ -3,7 +3,7 @@ use std::fmt::Write as _;
 
 use tpc_ir::{Graph, Inst, InstData, Value};
 
-/// The first difference between a large and a small program, apart from sizes.
+/// The first difference between a large and a small program, except for sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
     /// Layer of the difference; `None` outside layers.

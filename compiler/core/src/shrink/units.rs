@@ -14,7 +14,7 @@ const UNEVEN: u64 = 2;
 pub(super) struct Constraint {
     pub(super) size: u64,
     pub(super) unit: u64,
-    /// Elements per index, in which boundaries are counted.
+    /// Elements per index. Boundaries are counted in elements.
     pub(super) minor: u64,
     /// Boundaries in elements.
     pub(super) bounds: BTreeSet<u64>,

@@ -45,7 +45,7 @@ impl Memory {
         found.and_then(|(b, r)| b.bytes.get(r)).unwrap_or_default()
     }
 
-    /// Returns the bytes of a span for writing. They are no longer stale.
+    /// Returns the bytes of a span for writing, and removes the span from the stale ranges.
     pub(super) fn bytes_mut(&mut self, span: Span) -> &mut [u8] {
         let Some(buffer) = self.buffers.get_mut(&span.buffer) else {
             return &mut [];

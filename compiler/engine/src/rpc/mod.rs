@@ -261,7 +261,7 @@ impl Client for Connection {
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
         let is_empty = |at: usize| graph.tensors[at].ne.contains(&0);
         let has_work = |&node: &usize| {
-            // Writing an empty tensor has no effect.
+            // Ignore writes of empty tensors.
             let mut sources = graph.sources(node).into_iter().flatten();
             let writes = graph.owner(node) != node;
             graph.computes(node) && !is_empty(node) && !(writes && sources.any(is_empty))

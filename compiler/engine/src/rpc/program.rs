@@ -61,7 +61,7 @@ pub(super) struct GraphBinding {
     pub(super) states: Vec<ClientTensor>,
     /// Results in the order of the program's outputs; `None` for a result without memory.
     pub(super) results: Vec<Option<ClientTensor>>,
-    /// Spans that become stale when the graph runs. Stored results are no longer stale.
+    /// Spans that become stale when the graph runs. Storing a result makes its span current again.
     pub(super) stale: Vec<Span>,
 }
 
@@ -188,7 +188,7 @@ impl Plan {
         })
     }
 
-    /// Returns the batch sizes for which the planned graph equals `fixed`; `None` if there are no such sizes.
+    /// Returns the batch sizes that make the planned graph equal to `fixed`; `None` if none exist.
     pub(super) fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         self.captured.sizes_of(fixed)
     }

@@ -1,4 +1,4 @@
-//! The sizes of a graph's buffers. A tensor lives from its op to its last reader. Ops overwrite operands that have no
+//! The sizes of a graph's buffers. A tensor lives from its op to its last reader. Ops overwrite operands without
 //! further readers.
 
 use super::allocator::Allocator;

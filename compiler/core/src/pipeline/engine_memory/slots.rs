@@ -83,7 +83,7 @@ impl Slots {
         }
     }
 
-    /// Returns the sizes of the largest prompt batch with full caches, for which the engine reserves buffers.
+    /// Returns the sizes of the largest prompt batch with full caches. The engine reserves buffers for this batch.
     pub(super) fn batch(&self) -> Bindings {
         let states = self
             .sequences

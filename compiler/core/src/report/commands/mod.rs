@@ -109,7 +109,7 @@ impl Commands {
         out
     }
 
-    /// Adds a note that the commands need the complete model, because the file has no weights.
+    /// Adds a note that the commands need the complete model, because the file lacks weights.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
         if self.tpc.is_some() || self.ik_llama_cpp.is_some() {
