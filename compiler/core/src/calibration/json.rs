@@ -52,8 +52,7 @@ fn reason(e: &serde_json::Error) -> String {
 
 fn row(file: &str, line: usize, value: &Value, out: &mut Reading) {
     let Some(object) = value.as_object() else {
-        let cure =
-            "write an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
+        let cure = "write an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
         return out.complain(file, line, "the row is not an object", cure);
     };
     let pairs: Vec<(&str, String)> = object

@@ -122,7 +122,8 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
         Some((number(ms)?, tokens))
     });
     let Some((ms, tokens)) = parts else {
-        let cure = "give a line such as `eval time = 2500.00 ms / 100 tokens (… tokens per second)`";
+        let cure =
+            "give a line such as `eval time = 2500.00 ms / 100 tokens (… tokens per second)`";
         return out.complain(file, line_number, "the timing is cut off", cure);
     };
     let stated = line.split(',').nth(1).and_then(number);
