@@ -9,7 +9,7 @@ use super::search::Search;
 use super::way_profile::WayProfile;
 
 impl Search<'_> {
-    /// Returns the point at the lowest level that fits by the engine's count. Returns `point` unchanged if tpc's count
+    /// Returns the point at the lowest level that fits according to the engine. Returns `point` unchanged if tpc's count
     /// applies, or if no level fits.
     pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
@@ -38,7 +38,7 @@ impl Search<'_> {
         at(high)
     }
 
-    /// True if a point fits by the engine's count; `None` if tpc's count applies.
+    /// True if a point fits according to the engine's count; `None` if tpc's count applies.
     fn engine_fits(&self, known: &WayProfile, point: &Point) -> Option<bool> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);

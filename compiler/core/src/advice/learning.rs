@@ -10,8 +10,8 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
-/// Token time with all experts on the host, divided by the time with all experts on the devices. Used without a sketch if
-/// the work limit is reached.
+/// Token time with all experts on the host, divided by the time with all experts on the devices. Used without a sketch
+/// if the work limit is reached.
 const EXPERTS: f64 = 4.0;
 const KV: f64 = 3.0;
 const LAYERS: f64 = 8.0;

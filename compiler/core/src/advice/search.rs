@@ -157,7 +157,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns a class's points, sorted by the bound's time. For each way and chain, this is the mildest point that is
+    /// Returns a class's points, sorted by estimated time. For each way and chain, this is the mildest point that is
     /// not much slower than the fastest.
     pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
@@ -292,7 +292,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns the lowest level that fits by the bound. Returns `None` if no level fits or the engine refuses the
+    /// Returns the lowest level that fits according to the bound; `None` if no level fits or the engine refuses the
     /// level.
     fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
@@ -300,8 +300,8 @@ impl<'a> Search<'a> {
         (!self.is_refused(&at) && self.fits(known, &at, load)).then_some(level)
     }
 
-    /// Returns the lowest level that fits on the devices by the bound, or else the last level. Ignores the host's
-    /// memory.
+    /// Returns the lowest level that fits on the devices according to the bound, or else the last level. Ignores the
+    /// host's memory.
     pub(super) fn level_of_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (self.space.first_level(point.chain).min(last), last);

@@ -135,7 +135,7 @@ impl Search<'_> {
             let (own, others): (Vec<TimedPoint>, Vec<TimedPoint>) =
                 all.into_iter().partition(is_own);
             for best in [own, others] {
-                // Skip a class if a class with fewer losses is clearly faster by the bound.
+                // Skip a class if a class with fewer losses is clearly faster according to the bound.
                 let idle = points.iter().any(|(other, of)| {
                     let times = of.first().zip(best.first());
                     *other != class
@@ -219,7 +219,7 @@ impl Search<'_> {
     ) -> Option<TrialResult> {
         let mut best: Option<TrialResult> = None;
         for (start, time) in points {
-            // The remaining points are slower than the best draft by the bound.
+            // According to the bound, the remaining points are slower than the best draft.
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }

@@ -5,7 +5,7 @@ use tpc_ir::DType;
 pub struct Draft {
     /// The file.
     pub file: String,
-    /// Type of the draft model's K cache (`-ctkd`). llama.cpp's default is f16, whatever the model's type.
+    /// Type of the draft model's K cache (`-ctkd`). llama.cpp's default is always f16.
     pub cache_type_k: DType,
     /// Type of the draft model's V cache (`-ctvd`).
     pub cache_type_v: DType,

@@ -124,7 +124,7 @@ pub enum MemorySource {
 pub struct Card {
     /// The name.
     pub name: String,
-    /// Other names.
+    /// Alternative names.
     pub aliases: Vec<String>,
     /// The vendor, if known.
     pub vendor: Option<Vendor>,

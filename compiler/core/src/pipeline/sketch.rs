@@ -14,11 +14,11 @@ use tpc_diag::Diagnostic;
 pub struct StoredBytes {
     /// Expert weights.
     pub experts: f64,
-    /// Other weights.
+    /// Weights other than expert weights.
     pub weights: f64,
     /// Caches with a cell per token.
     pub caches: f64,
-    /// Other states.
+    /// States other than caches.
     pub states: f64,
 }
 

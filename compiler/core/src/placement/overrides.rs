@@ -10,7 +10,7 @@ use tpc_diag::{Diagnostic, codes};
 /// The target of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// On the host.
+    /// The host.
     Host,
     /// One whole copy on the device at this position.
     Device(usize),
@@ -33,7 +33,7 @@ const MATCH_STEPS: usize = 100_000;
 
 #[expect(
     clippy::result_large_err,
-    reason = "callers convert fancy_regex's error at once"
+    reason = "callers convert fancy_regex's error immediately"
 )]
 fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(steps).build()

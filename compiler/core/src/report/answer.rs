@@ -297,9 +297,9 @@ fn band(report: &PlanReport) -> String {
     }
     let whose = match b.of_this_machine {
         true => "this machine",
-        false => "such cards and models",
+        false => "similar cards and models",
     };
-    format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
+    format!("{range} (±{percent:.0} %) from {measurements} of {whose}, ")
 }
 
 fn split(report: &PlanReport) -> String {

@@ -10,7 +10,7 @@ use crate::format::{bytes, printable, wrapped};
 pub struct CardReport<'a> {
     /// The name.
     pub name: &'a str,
-    /// Other names.
+    /// Alternative names.
     pub aliases: &'a [String],
     /// The vendor.
     pub vendor: Option<&'static str>,

@@ -35,7 +35,7 @@ pub fn render_factors(compiled: &CompiledModel) -> String {
             None => "after the last layer".to_owned(),
             Some(l) if layers.first() != Some(&l) => continue,
             Some(l) if layers.len() == 1 => format!("layer {l}"),
-            Some(l) => format!("layers {} are alike; layer {l}", span(&layers)),
+            Some(l) => format!("layers {} are equal; layer {l}", span(&layers)),
         };
         let _ = writeln!(out, "\n{title}");
         layer(compiled, graph, group, &mut out);

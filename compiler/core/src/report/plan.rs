@@ -198,7 +198,7 @@ pub struct DeviceReport {
     pub weights_bytes: u64,
     /// KV caches.
     pub kv_bytes: u64,
-    /// Other states.
+    /// States other than KV caches.
     pub state_bytes: u64,
     /// Additional bytes of weights, caches and states: the device's formats, and gaps between buffers. Negative if the
     /// formats save more than the gaps.

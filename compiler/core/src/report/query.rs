@@ -65,7 +65,7 @@ pub fn values(
         .collect();
     let meant = nearest(asked, names.iter().map(String::as_str));
     let help = meant.map_or_else(
-        || "give a tensor's name, a regular expression that matches some, a value such as v12, or line:12 of a capture".to_owned(),
+        || "give a tensor's name, a regular expression for names, a value such as v12, or line:12 of a capture".to_owned(),
         |name| format!("did you mean `{name}`?"),
     );
     let d = Diagnostic::new(

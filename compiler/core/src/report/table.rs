@@ -17,9 +17,9 @@ use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 pub enum Detail {
     /// Answer, memory, transfers and candidates.
     Brief,
-    /// In addition, tensors by kind of layer, search and rewriting.
+    /// The brief tables, and tensors by kind of layer, search and rewriting.
     Full,
-    /// In addition, every tensor with its ranges.
+    /// The full tables, and every tensor with its ranges.
     EveryTensor,
 }
 

@@ -83,7 +83,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let all = |&(kind, layer): &(usize, u32)| {
         let alike = kinds.iter().filter(|(_, k)| **k == kind);
         let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
-        // The last kept layer of this kind up to `l`, or else the first.
+        // The last kept layer of this kind up to `l`, or else the first kept layer.
         let stand_in = |l: u32| {
             let mut before = of_kind.clone().filter(|&k| k <= l);
             before.next_back().or_else(|| of_kind.clone().next())
@@ -100,7 +100,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     }
 }
 
-/// Finds the shortest run that is followed by a run of the same kinds; of several the first.
+/// Finds the first of the shortest runs that precede a run of the same kinds.
 fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
     let n = kinds.len();
     let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;

@@ -19,7 +19,7 @@ pub(super) struct SizeConflict {
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,
-    /// Per class, the factor that its ranges divide and the elements per index; `None` if the class keeps its size.
+    /// The factor that a class's ranges divide, and the elements per index; `None` if the class keeps its size.
     split: Vec<Option<(Var, u64)>>,
 }
 

@@ -24,7 +24,7 @@ struct Oracle {
     /// True if sequences can only be truncated to a checkpoint.
     recurrent: bool,
     checkpoints: BTreeMap<u32, usize>,
-    /// For each token of the last batch, the text up to the token and its drafts.
+    /// The text up to each token of the last batch, with the token's drafts.
     chains: Vec<Vec<u32>>,
     rows: Vec<usize>,
     logits: Option<Tensor>,

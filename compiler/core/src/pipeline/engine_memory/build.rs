@@ -154,7 +154,7 @@ impl Builder<'_> {
         other.is_some()
     }
 
-    /// Adds an op with its own memory. Results after the first are views of the first.
+    /// Adds an op with its own memory. Further results are views of the first result.
     fn op(&mut self, kind: Kind, data: &InstData, sources: Vec<Id>) -> Id {
         let first = self.layout(self.type_of(data.results[0]));
         let mut bytes = bytes_of(first);
