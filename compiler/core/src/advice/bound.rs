@@ -96,7 +96,7 @@ impl Bound {
     }
 
     /// Returns the first `n` moves of layers to the host, and the load after them. Each move relieves the fullest
-    /// device for which a move is left.
+    /// device that has a move left.
     pub(super) fn move_layers<'m>(
         &self,
         it: &Configuration<'_>,

@@ -9,8 +9,8 @@ use super::search::Search;
 use super::way_profile::WayProfile;
 
 impl Search<'_> {
-    /// Returns the point at the lowest level that fits according to the engine. Returns `point` unchanged if tpc's count
-    /// applies, or if no level fits.
+    /// Returns the point at the lowest level that fits according to the engine. Returns `point` unchanged if tpc's
+    /// count applies, or if no level fits.
     pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
         let fits = |level: u64| self.engine_fits(known, &at(level));

@@ -8,6 +8,7 @@
 //! - *chain*: an order of moving experts, layers and caches to the host; a *level* is a position in a chain, and each
 //!   level has more on the host than the one before;
 //! - *point*: a way, chain and level with a context, cache types, sequences and a batch size;
+//! - *sketch*: a plan without programs, for its speed; *draft*: a plan with programs that are not proved;
 //! - *class*: the properties that a point loses: context, cache precision, sequences;
 //! - *mild*: of the points of a class, way and chain, the mildest has the least on the host, then the largest context.
 //!

@@ -55,7 +55,7 @@ impl Search<'_> {
         out.into_iter().filter_map(|(_, advice)| advice).collect()
     }
 
-    /// Computes the sort key. Advice without losses comes first, of this the advice that changes only the shares.
+    /// Computes the sort key: advice without losses first, and within it advice that changes only the shares.
     fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {

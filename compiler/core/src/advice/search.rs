@@ -36,7 +36,7 @@ pub(super) struct Search<'a> {
     pub(super) leaves: Vec<Leaves>,
     pub(super) costs: Vec<Costs>,
     pub(super) effort: Effort,
-    /// Kinds of bytes that must not be on the host if tensors are split, because the engine refuses this.
+    /// Kinds of bytes that the engine refuses to have on the host if tensors are split.
     refused: BTreeSet<OnHost>,
     /// Draft blocks after the last layer; each counts as a layer.
     drafting: u64,

@@ -12,7 +12,7 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// Plans in a full draft: one as requested, others with memory priced higher, then with shifted shares.
+/// Number of plans in a full draft: as requested, with memory priced higher, then with shifted shares.
 const FULL: u64 = 5;
 /// Maximum number of drafts per class that correct the bound.
 const DRAFTED: u64 = 6;
@@ -28,7 +28,7 @@ const MOVED: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DraftEffort {
-    /// One plan, divided as the point says.
+    /// One plan, with the point's way.
     Once,
     /// All plans of a full draft.
     Full,
@@ -210,7 +210,7 @@ impl Search<'_> {
         })
     }
 
-    /// Returns the fastest of these points' drafts that fit. Each point is first corrected to the mildest.
+    /// Returns the fastest draft that fits. Each point is first corrected to the mildest point that fits.
     fn first_that_fits(
         &self,
         class: Class,

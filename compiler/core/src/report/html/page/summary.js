@@ -41,7 +41,7 @@ function head() {
 function toggleTheme() {
   const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   setTheme(next);
-  try { localStorage.setItem("tpc-theme", next); } catch { /* The choice lasts as long as the page. */ }
+  try { localStorage.setItem("tpc-theme", next); } catch { /* Without storage, the choice is lost with the page. */ }
 }
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
