@@ -22,7 +22,7 @@ const HELD: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareScope {
     All,
-    /// All plain strategies. Groups in sequence only if they could cost less than a plain strategy that fits.
+    /// All strategies without groups, and groups in sequence that could cost less than the cheapest fitting one.
     Promising,
 }
 
@@ -154,8 +154,8 @@ impl PlanInput {
         strategy(&self.model, workload, placement, overridden, way, &batch)
     }
 
-    /// Plans these ways and computes their costs. A way that does not fit costs more than all that fit, and more the
-    /// more memory is missing.
+    /// Plans these ways and computes their costs. A way that does not fit costs more than every way that
+    /// fits, in proportion to the missing memory.
     fn compare(
         &self,
         ways: Vec<Way>,
@@ -205,7 +205,7 @@ impl PlanInput {
 }
 
 /// True if groups in sequence could be chosen. In the best case a group divides the work of its layers evenly, and
-/// reductions are free. Groups are excluded if a fitting plain way costs less than this best case, within the
+/// reductions are free. Groups are excluded if a fitting way without groups costs less than this best case, within the
 /// estimate's error. The bound holds only for identical devices.
 fn may_be_chosen(
     way: &Way,
@@ -280,8 +280,8 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
 }
 
 /// Returns the position of the strategy to take. `found` is sorted by cost. Costs within the estimates' error of the
-/// minimum are equal. Among equal costs, strategies that no other beats come first, then plain strategies, then the
-/// fewest bytes on the fullest device, which leaves room for context.
+/// minimum are equal. Of equal costs, strategies that no other beats come first, then strategies without groups. The
+/// fewest bytes on the fullest device decide last, because they leave room for context.
 fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
@@ -293,7 +293,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
     let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
-    // A plain strategy wins against groups, so groups are not its rivals.
+    // A strategy without groups wins against groups, so groups are not its rivals.
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));

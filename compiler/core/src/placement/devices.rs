@@ -111,7 +111,7 @@ impl DeviceList {
 }
 
 impl fmt::Display for DeviceList {
-    /// Formats the list for `--devices`. A topology's devices become `1`.
+    /// Formats the list for `--devices`. All devices of a topology become `1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let items = match self {
             DeviceList::All => return f.write_str("1"),

@@ -250,8 +250,8 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds a lookup of table rows. For the token embedding, the engine also reserves embeddings as a program may pass
-    /// them in.
+    /// Adds a lookup of table rows. For the token embedding, the engine also reserves memory for embeddings that a
+    /// program passes instead of tokens.
     fn rows(&mut self, data: &InstData, sources: &[Id]) {
         let table = data.operands[0];
         let is_embedding =
