@@ -84,7 +84,7 @@ fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placem
     {
         out.tensor_split = None;
     }
-    // A draft model on one device needs no tensor split. The default is a split by layers.
+    // A draft model on one device needs no tensor split. The default split is by layers.
     if positions.len() == 1 || placement.split_mode == SplitMode::Auto {
         out.split_mode = SplitMode::Layer;
     }

@@ -1,4 +1,4 @@
-//! Options of engines that change their memory and that tpc lacks.
+//! Options of other engines that change their memory. tpc lacks these options.
 
 use tpc_ir::DType;
 

@@ -19,7 +19,7 @@ impl HostExperts {
         }
     }
 
-    /// Counts the layers whose experts stay on the host, of `n_layer` layers.
+    /// Counts the layers with experts on the host, in a model of `n_layer` layers.
     pub fn count(self, n_layer: u64) -> u64 {
         match self {
             HostExperts::First(n) => n.min(n_layer),

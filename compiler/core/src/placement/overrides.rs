@@ -182,7 +182,7 @@ impl OverridePattern {
 /// Parses lists of `REGEX=PLACE` for these devices.
 ///
 /// # Errors
-/// Returns TPC0410 as [`OverridePattern::parse_list`] and [`OverridePattern::among`].
+/// Returns the errors of [`OverridePattern::parse_list`] and [`OverridePattern::among`].
 pub fn parse_overrides(
     given: &[String],
     devices: &[DeviceSpec],

@@ -53,7 +53,7 @@ impl TensorSplit {
 /// Parses `3,1` as weights of `devices` devices.
 ///
 /// # Errors
-/// Returns TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`].
+/// Returns the errors of [`TensorSplit::parse`] and [`TensorSplit::among`].
 pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagnostic> {
     TensorSplit::parse(text)?.among(devices)
 }

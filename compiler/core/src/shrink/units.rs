@@ -1,7 +1,7 @@
 //! Computes the small size of one factor.
 //!
 //! A *unit* is the number of indices that form whole quantisation blocks in every tensor with this factor. Boundaries
-//! of device ranges keep their offset within the unit. Between two boundaries remain one or a few units, more if the
+//! of device ranges keep their offset within the unit. One or a few units remain between two boundaries, more if the
 //! large model has more. A range that ends at a block, within a block, at a head or within a group of heads still does
 //! so. Equal ranges stay equal, and different ranges stay different.
 
