@@ -1,4 +1,4 @@
-//! Element types that only `ik_llama.cpp` runs.
+//! Element types that only `ik_llama.cpp` supports.
 
 use std::collections::BTreeSet;
 
@@ -6,16 +6,16 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::Header;
 use tpc_ir::{DType, Graph, Op};
 
-/// The tensors with types of `ik_llama.cpp`.
+/// Tensors with types of `ik_llama.cpp`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignTypes {
-    /// The first tensor.
+    /// Name of the first tensor.
     pub first: String,
     /// The type of `first`.
     pub first_type: DType,
-    /// The number of tensors.
+    /// Number of tensors.
     pub count: usize,
-    /// The types.
+    /// Types of the tensors.
     pub types: BTreeSet<DType>,
 }
 
@@ -36,7 +36,7 @@ impl ForeignTypes {
         Some(out)
     }
 
-    /// Collects the foreign types of a model's weights; `None` if it has none.
+    /// Collects the weights with these types; `None` without such tensors.
     pub fn of_graph(graph: &Graph) -> Option<ForeignTypes> {
         ForeignTypes::of(graph.insts().filter_map(|(_, data)| match &data.op {
             Op::Weight(w) => {
@@ -47,7 +47,7 @@ impl ForeignTypes {
         }))
     }
 
-    /// Collects the foreign types of a file's tensors; `None` if it has none.
+    /// Collects the tensors with these types; `None` without such tensors.
     pub fn of_file(header: &Header) -> Option<ForeignTypes> {
         let tensors = header.tensors().iter();
         ForeignTypes::of(tensors.map(|t| (t.name.as_str(), t.dtype)))

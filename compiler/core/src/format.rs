@@ -1,4 +1,4 @@
-//! Numbers as text: bytes, counts, layers, sizes per device.
+//! Formats numbers: bytes, counts, layers, sizes per device.
 
 use std::fmt::Write;
 
@@ -62,7 +62,8 @@ pub fn span(numbers: &[u32]) -> String {
     runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats a size per device: `8 × 512`, `640 · 768 · 640`; more than four different ones as `352 to 384`.
+/// Formats a size per device: `8 × 512`, `640 · 768 · 640`. More than four different sizes become a range: `352 to
+/// 384`.
 pub fn lens(lens: &[u64]) -> String {
     let (least, most) = (lens.iter().min(), lens.iter().max());
     match (least, most) {
@@ -74,7 +75,7 @@ pub fn lens(lens: &[u64]) -> String {
     }
 }
 
-/// Formats an item per device, equal ones once: `4 × 25 MiB`, `30 MiB · 20 MiB`.
+/// Formats an item per device, equal items once: `4 × 25 MiB`, `30 MiB · 20 MiB`.
 pub fn equal(shown: &[String]) -> String {
     match shown {
         [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|x| x == first) => {
@@ -114,7 +115,8 @@ pub fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Wraps `text` to `width` columns; all lines but the first are indented by `indent`. Words longer than a line are cut.
+/// Wraps `text` to `width` columns, and indents all lines but the first by `indent`. Cuts words that are longer than a
+/// line.
 pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {
@@ -134,7 +136,7 @@ pub fn wrapped(text: &str, width: usize, indent: usize) -> String {
             let (mut rest, mut left) = (word, columns(word));
             while column + left > width {
                 let (start, after) = split_at_column(rest, width.saturating_sub(column).max(1));
-                // A character wider than the line exceeds it.
+                // A character wider than the line is not cut.
                 if start.is_empty() {
                     break;
                 }

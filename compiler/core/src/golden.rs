@@ -1,7 +1,7 @@
-//! Golden logits: the known answers of a model to given tokens.
+//! Golden logits: reference logits of a model for given tokens.
 //!
-//! Little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed; `n_tokens` × `i32` token ids;
-//! `n_tokens · n_vocab` × `f32` logits, a row per position. The tokens are one sequence from position 0.
+//! The file is little-endian: `i32` magic 0x4C4F4731, `i32` n_tokens, `i32` n_vocab, `i32` seed; `n_tokens` × `i32`
+//! token ids; `n_tokens · n_vocab` × `f32` logits, one row per position. The tokens are one sequence from position 0.
 
 use tpc_diag::{Diagnostic, codes};
 
@@ -15,7 +15,7 @@ pub struct Golden {
     pub tokens: Vec<u32>,
     /// Vocabulary size.
     pub n_vocab: usize,
-    /// The seed of random tokens; 0 if the tokens are not random.
+    /// The seed of random tokens, or else 0.
     pub seed: i32,
     /// Logits, `[n_vocab]` per token.
     pub logits: Vec<f32>,
@@ -31,7 +31,7 @@ pub struct Distance {
 }
 
 impl Distance {
-    /// The distance that exceeds every tolerance.
+    /// A distance above every tolerance.
     pub const INFINITE: Distance = Distance {
         nmse: f64::INFINITY,
         max_abs: f64::INFINITY,
@@ -121,7 +121,7 @@ impl Golden {
     }
 }
 
-/// Computes the distance of `got` from `want` up to the shorter length. NaN or infinity makes both figures infinite.
+/// Computes the distance of `got` from `want` up to the shorter length. NaN or infinity gives [`Distance::INFINITE`].
 pub fn distance(
     want: impl IntoIterator<Item = f64>,
     got: impl IntoIterator<Item = f64>,

@@ -1,4 +1,4 @@
-//! Compares memory with llama.cpp's own figures (`tests/data/engine-memory`, made by `tests/engine/memory.py`).
+//! Compares estimated memory with llama.cpp's own figures (`tests/data/engine-memory`, from `tests/engine/memory.py`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ struct Options {
     n_cpu_moe: Option<u64>,
 }
 
-/// A place's bytes, without caches if llama.cpp reports only their sum over devices.
+/// Bytes at a place. `None` for caches if llama.cpp reports only their sum over devices.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct Bytes {
     weights: u64,
@@ -95,12 +95,11 @@ fn found(folder: &Path, row: &Row) -> BTreeMap<Place, Footprint> {
     prints.expect("llama.cpp's memory is counted")
 }
 
-/// Computes the difference from llama.cpp's figure in per cent.
+/// Computes the relative difference from llama.cpp's figure in percent.
 fn off(found: u64, reported: u64) -> f64 {
     100.0 * (found as f64 / (reported as f64).max(1.0) - 1.0)
 }
 
-/// Compares every row; returns their number.
 fn compare(folder: &Path, rows: &Path) -> usize {
     let text = std::fs::read_to_string(rows).expect("rows");
     let rows: Vec<Row> = serde_json::from_str(&text).expect("rows");

@@ -1,5 +1,3 @@
-//! Session configurations and batch shapes.
-
 use tpc_ir::Window;
 use tpc_ir::program::BatchShape;
 use tpc_runtime::SessionConfig;
@@ -17,7 +15,7 @@ pub(crate) fn config(
     }
 }
 
-/// Returns a session's batch shapes: 1, `outputs` and `tokens` tokens. At most `outputs` tokens have logits.
+/// Returns the batch shapes of a session: 1, `outputs` and `tokens` tokens, at most `outputs` with logits.
 pub(crate) fn shapes(config: &SessionConfig, tokens: usize, outputs: usize) -> Vec<BatchShape> {
     let mut sizes = [1, outputs.min(tokens).max(1), tokens.max(1)].to_vec();
     sizes.dedup();

@@ -1,5 +1,3 @@
-//! The engine's diagnostic codes.
-
 tpc_ir::codes! {
     pub(crate) static;
 

@@ -1,9 +1,7 @@
-//! The engine's errors: diagnostics, and the kind that decides the exit status.
-
 use tpc_diag::{Diagnostic, Severity, unusable};
 use tpc_runtime::ExecError;
 
-/// The kind of an error; the exit status is 1 for findings, 2 for usage errors.
+/// The kind of an error. The exit status is 1 for findings and 2 for usage errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Findings of a plan, comparison or execution.
@@ -15,14 +13,14 @@ pub enum ErrorKind {
 /// The diagnostics of a failed operation.
 #[derive(Debug)]
 pub struct Error {
-    /// The most important one first.
+    /// The diagnostics, the most important first.
     pub diagnostics: Vec<Diagnostic>,
-    /// The kind.
+    /// The kind of the error.
     pub kind: ErrorKind,
 }
 
 impl Error {
-    /// Makes an error of findings.
+    /// Creates an error of findings.
     pub fn findings(diagnostics: Vec<Diagnostic>) -> Error {
         Error {
             diagnostics,
@@ -30,7 +28,7 @@ impl Error {
         }
     }
 
-    /// Makes a usage error.
+    /// Creates a usage error.
     pub fn usage(d: impl Into<Diagnostic>) -> Error {
         Error {
             diagnostics: vec![d.into()],
@@ -38,7 +36,7 @@ impl Error {
         }
     }
 
-    /// Makes an error of any diagnostics: a usage error if an option or the file is wrong.
+    /// Creates an error from diagnostics: a usage error if an option or the file is wrong.
     pub fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Error {
         let error = |d: &&Diagnostic| d.severity == Severity::Error;
         match diagnostics.iter().filter(error).any(|d| unusable(d.code)) {

@@ -20,16 +20,16 @@ pub enum ExecutorKind {
     Cpu,
     /// CUDA kernels on graphics cards.
     Cuda,
-    /// CUDA kernels on emulated devices. Needs a C++ compiler.
+    /// CUDA kernels on emulated devices. A C++ compiler is required.
     EmulatedCuda,
-    /// Emulated CUDA that also checks memory accesses for bounds, device and races.
+    /// Emulated CUDA with checks of memory accesses for bounds, device and races.
     CheckedCuda,
     /// The f64 interpreter.
     Reference,
 }
 
 impl ExecutorKind {
-    /// Returns the name for tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             ExecutorKind::Cpu => "CPU",
@@ -40,7 +40,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns the target, which decides the storage of weights. The reference uses the CPU's.
+    /// Returns the target, which decides the storage of weights. The reference uses the CPU's target.
     pub const fn target(self) -> &'static dyn Target {
         match self {
             ExecutorKind::Cpu | ExecutorKind::Reference => &CpuTarget,
@@ -50,7 +50,7 @@ impl ExecutorKind {
         }
     }
 
-    /// Returns the name in artefacts; `None` for the reference, which runs all.
+    /// Returns the name in artefacts; `None` for the reference, which accepts all artefacts.
     pub const fn in_artefacts(self) -> Option<&'static str> {
         match self {
             ExecutorKind::Reference => None,
@@ -70,7 +70,7 @@ impl ExecutorKind {
     }
 }
 
-/// The options of an executor.
+/// Options of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorOptions {
     /// The kind of the executor.
@@ -79,7 +79,7 @@ pub struct ExecutorOptions {
     pub threads: usize,
     /// Dependencies between successive CUDA kernels.
     pub edges: Edges,
-    /// True to time kernels.
+    /// True if kernels are timed.
     pub profile: bool,
 }
 
@@ -94,12 +94,12 @@ impl ExecutorOptions {
         }
     }
 
-    /// Loads a verified program with its weights. `devices` are the kinds of the program's devices, `kernels` an
-    /// artefact's compiled modules.
+    /// Loads a verified program with its weights. `devices` are the kinds of the program's devices. `kernels` are
+    /// compiled modules of an artefact.
     ///
     /// # Errors
-    /// Returns an error if a card or the C++ compiler for emulated devices is missing, memory is too small, or an op
-    /// has no kernel. The reference runs graphs, so it refuses programs.
+    /// Returns an error if a card or the C++ compiler is missing, memory is too small, or an op lacks a kernel. The
+    /// reference runs graphs, so it refuses programs.
     pub fn load(
         &self,
         program: Arc<Program>,
@@ -190,7 +190,7 @@ impl LoadedExecutor {
     }
 }
 
-/// Divides threads equally among devices, at least one each; returns the total.
+/// Divides threads equally among devices, at least one per device. Returns the total.
 pub fn threads(all: usize, devices: usize) -> usize {
     let devices = devices.max(1);
     (all / devices).max(1) * devices

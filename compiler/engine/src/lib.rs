@@ -4,7 +4,7 @@
 //!
 //! - [`PreparedModel`] is a planned model or an artefact; [`artefact`] checks that an artefact fits this machine;
 //! - [`Loader`] loads it into an executor ([`ExecutorKind`]) and returns a session;
-//! - [`generate`] continues several texts at once in a session;
+//! - [`generate`] continues several texts in one session;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
 //! - [`devices`] lists this machine's cards and counts its cores and memory.

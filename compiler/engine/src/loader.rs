@@ -21,13 +21,13 @@ pub type AnySession<'a> = Session<dyn Executor + 'a>;
 /// Loads a prepared model and opens a session.
 #[derive(Clone, Copy)]
 pub struct Loader<'a> {
-    /// The name in messages.
+    /// Name of the model in messages.
     pub name: &'a Path,
-    /// The file with the weights.
+    /// File with the weights.
     pub file: &'a GgufFile,
     /// The prepared model.
     pub model: &'a PreparedModel,
-    /// Maximum cells of each cache in the session; a plan may have more.
+    /// Maximum cells of each cache in the session. A plan may have more.
     pub ctx_size: usize,
     /// Maximum tokens per batch.
     pub batch: usize,
@@ -35,7 +35,7 @@ pub struct Loader<'a> {
     pub outputs: usize,
     /// Number of sequences.
     pub sequences: usize,
-    /// The executor.
+    /// Options of the executor.
     pub executor: ExecutorOptions,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Loader<'a> {
     /// Loads the model with its weights.
     ///
     /// # Errors
-    /// Returns an error if the verifier rejects the program, memory is too small, or an op has no kernel.
+    /// Returns an error if the verifier rejects the program, memory is too small, or an op lacks a kernel.
     pub fn load(self, observer: &dyn Observer) -> Result<AnySession<'a>, Error> {
         let weights = FileWeights {
             file: self.file,
@@ -95,7 +95,6 @@ impl<'a> Loader<'a> {
         })
     }
 
-    /// Lays out a program for the executor, and verifies it.
     fn lay_out_verified(
         &self,
         programs: &Verified<stage::Programs>,
@@ -107,7 +106,7 @@ impl<'a> Loader<'a> {
         Ok(Arc::new(program))
     }
 
-    /// Converts the verifier's errors, which are bugs in tpc.
+    /// Converts errors of the verifier into a diagnostic. They are bugs in tpc.
     fn verification_error(&self, errors: &[ProgramError]) -> Error {
         let name = self.name.display().to_string();
         let diagnostic = |e: &ProgramError| {

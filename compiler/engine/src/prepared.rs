@@ -1,5 +1,3 @@
-//! Prepares a model: plans it, or takes its program from an artefact.
-
 use std::sync::Arc;
 
 use tpc_artefact::Artefact;
@@ -21,23 +19,23 @@ use crate::error::Error;
 use crate::executor::ExecutorKind;
 
 pub(crate) enum Code {
-    /// A new plan's graphs; the loader lays them out for its session's batches. Plan and proof are dropped to save
-    /// memory.
+    /// The graphs of a new plan, which the loader lays out for the session's batches. Plan and proof are dropped to
+    /// save memory.
     Plan(Box<Verified<stage::Programs>>),
-    /// An artefact's program for fixed batch shapes, verified when it was read.
+    /// The program of an artefact for fixed batch shapes, verified when the artefact was read.
     Program(Arc<Program>),
 }
 
 /// A model with its programs, ready to load.
 pub struct PreparedModel {
     pub(crate) code: Code,
-    /// The model's name.
+    /// Name of the model.
     pub name: String,
-    /// The size of the model's file.
+    /// Size of the model's file.
     pub size: ModelSize,
-    /// The plan's split mode.
+    /// Split mode of the plan.
     pub split_mode: String,
-    /// The plan's devices, as for `--devices`.
+    /// Devices of the plan, as for `--devices`.
     pub devices: String,
     /// Types of the K and V caches.
     pub cache_types: [String; 2],
@@ -47,18 +45,17 @@ pub struct PreparedModel {
     pub(crate) prebuilt: PrebuiltCode,
     /// Vocabulary size.
     pub n_vocab: usize,
-    /// Drafted tokens per step.
+    /// Maximum number of drafted tokens per step.
     pub n_draft: usize,
-    /// True if tokens also attend to later ones; a batch then holds whole sequences.
+    /// True if tokens also attend to later tokens. A batch then consists of whole sequences.
     pub bidirectional: bool,
-    /// True for recurrent states: single tokens cannot be removed.
+    /// True if the model has recurrent states. Single tokens cannot be removed from them.
     pub recurrent: bool,
-    /// The window of windowed layers.
     window: Option<Window>,
     caches: CacheSizes,
     /// Maximum tokens per batch.
     pub ubatch: usize,
-    /// Maximum tokens per batch with logits; `None` for a plan, whose limit the loader sets.
+    /// Maximum tokens per batch with logits; `None` for a plan, whose maximum the loader sets.
     pub outputs: Option<usize>,
 }
 
@@ -91,7 +88,7 @@ fn devices_of(words: &[String]) -> String {
     list.cloned().unwrap_or_default()
 }
 
-/// Returns the maximum sequences of a program.
+/// Returns the maximum number of sequences of a program.
 pub fn sequences(program: &Program) -> usize {
     let shape = program.shapes.last();
     shape.map_or(1, |s| count(s.most.get(Symbol::NSeqMax)))
@@ -114,7 +111,6 @@ fn is_recurrent(graph: &Graph) -> bool {
     has_input(graph, &InputKind::StateCells)
 }
 
-/// Returns an artefact's kernels, keyed by the hash of their source.
 fn prebuilt_code(artefact: &Artefact) -> PrebuiltCode {
     let mut out = PrebuiltCode::default();
     for module in artefact.kernels() {
@@ -131,8 +127,8 @@ impl PreparedModel {
         self.kinds.len()
     }
 
-    /// Returns the cells per sequence if `sequences` share the caches. `ctx_size` limits a plan's cells; an artefact's
-    /// are fixed.
+    /// Returns the cells per sequence for `sequences` sequences. `ctx_size` limits the cells of a plan. An artefact has
+    /// fixed cells.
     pub(crate) fn cells(&self, ctx_size: usize, sequences: usize) -> SequenceCells {
         let caches = self.caches_for(ctx_size);
         caches.divide(self.window, self.ubatch as u64, sequences as u64)
@@ -164,7 +160,7 @@ impl PreparedModel {
         }
     }
 
-    /// Checks that an artefact is for this executor: executors store weights differently.
+    /// Checks that an artefact is for this executor, because executors store weights differently.
     ///
     /// # Errors
     /// Returns TPC0401 for another executor.
@@ -217,7 +213,7 @@ impl PreparedModel {
         }
     }
 
-    /// Prepares an artefact for `devices`, or for its manifest's devices.
+    /// Prepares an artefact for `devices`, or else for its manifest's devices.
     pub fn of_artefact(artefact: &Artefact, devices: Option<&str>) -> PreparedModel {
         let (manifest, program) = (artefact.manifest(), artefact.program());
         let planned = devices_of(&manifest.options.words);
@@ -262,14 +258,13 @@ impl PreparedModel {
     }
 }
 
-/// Lays out a program, without verifying it, for batches of `tokens` tokens, at most `outputs` of them with logits.
+/// Lays out a program for batches of `tokens` tokens, at most `outputs` with logits, without verifying it.
 pub(crate) fn lay_out(
     programs: &Verified<stage::Programs>,
     config: &SessionConfig,
     [tokens, outputs]: [usize; 2],
     target: &dyn Target,
 ) -> Result<Program, Error> {
-    // A batch cannot exceed the context.
     let shapes = batch_shapes::shapes(config, tokens.min(config.n_ctx), outputs);
     assemble(programs, &shapes, target).map_err(|e| {
         Error::from(ExecError::Size {
@@ -278,8 +273,7 @@ pub(crate) fn lay_out(
     })
 }
 
-/// The minimum number of tokens with logits per batch of an artefact. Artefacts for more sequences allow one token per
-/// sequence.
+/// Minimum number of tokens with logits per batch of an artefact. Artefacts for more sequences allow one per sequence.
 const OUTPUTS: usize = 16;
 
 /// Lays out a program for every batch within the placement's limits.

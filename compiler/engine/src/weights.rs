@@ -3,7 +3,7 @@ use tpc_runtime::{ExecError, WeightData, WeightSource};
 
 use crate::observer::Observer;
 
-/// A file's tensors. The observer counts the loaded ones.
+/// The tensors of a file. The observer counts loaded tensors.
 pub(crate) struct FileWeights<'a> {
     pub(crate) file: &'a GgufFile,
     pub(crate) observer: &'a dyn Observer,
@@ -29,7 +29,6 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Releases the file's pages, such as readahead.
 impl Drop for FileWeights<'_> {
     fn drop(&mut self) {
         self.file.release_all();

@@ -26,7 +26,6 @@ fn run(name: &str, arguments: &[&str]) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// Writes a small synthetic model; returns its path.
 fn model(folder: &Path) -> PathBuf {
     let quantise = |dtype, values: &[f32], out: &mut Vec<u8>| {
         quant::quantise(dtype, values, out).map_err(|e| e.to_string())

@@ -34,7 +34,7 @@ fn a_plan_does_not_differ_from_itself() {
         let old = earlier(&scratch, SMALL, options);
         let ran = diff(SMALL, options, &old);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
-        assert!(ran.stdout.ends_with("nothing differs\n"), "{}", ran.stdout);
+        assert!(ran.stdout.ends_with("no differences\n"), "{}", ran.stdout);
         let found = json(&diff(SMALL, &format!("{options} --format json"), &old));
         for list in [
             "changed",

@@ -86,7 +86,7 @@ fn factors_are_told_per_kind_of_layer() {
     let ran = tpc(["dump", &path(SMALL), "--stage", "factors"]);
     for part in [
         "before the first layer",
-        "layers 0-27 are alike; layer 0",
+        "layers 0-27 are equal; layer 0",
         "after the last layer",
         "(kv heads); ranges may end anywhere",
         "blk.0.attn_q.weight axis 1 (major of 3 factors)",

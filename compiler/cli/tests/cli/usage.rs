@@ -173,7 +173,7 @@ fn a_bad_topology_is_located() {
         (
             "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1e14)])"
                 .to_owned(),
-            "column 45: memory must be more than 0",
+            "column 45: memory is 0",
         ),
         (
             format!(

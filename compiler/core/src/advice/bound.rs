@@ -1,8 +1,8 @@
-//! The memory and the approximate speed of a configuration, without a plan.
+//! Estimates memory and speed of a configuration without a plan.
 //!
-//! The model's graph gives the bytes of every layer. A sketch per way to divide gives each device's part of a stage. It
-//! also gives the token times with an empty host and with everything on the host; times in between are interpolated
-//! linearly. The memory of intermediate values comes from the requested plan; every draft corrects it.
+//! The model's graph gives the bytes of every layer. One sketch per way gives each device's part of a stage, and token
+//! times with nothing and with everything on the host. Times in between are interpolated linearly. The memory of
+//! intermediate values comes from the requested plan; every draft corrects this memory.
 
 use super::compute::Compute;
 use super::configuration::Configuration;
@@ -15,7 +15,7 @@ use super::times::Times;
 use super::way_profile::WayProfile;
 use crate::pipeline::StoredBytes;
 
-/// Times with one kind of bytes entirely on the host, for one way to divide.
+/// Token times of one way if all experts, all caches or all layers are on the host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extremes {
     pub(super) none: Times,
@@ -44,7 +44,7 @@ impl Bound {
         }
     }
 
-    /// True if a configuration fits. Only drafts check memory that the host shares with devices.
+    /// True if a configuration fits. Memory that the host shares with devices is checked only by drafts.
     pub(super) fn fits(&self, it: &Configuration<'_>) -> bool {
         let (_, host) = it.load.divide(it.offload);
         let devices = it.base.devices.len();
@@ -52,7 +52,7 @@ impl Bound {
         room.is_none_or(|room| host <= room) && self.fits_devices(it)
     }
 
-    /// True if a configuration fits on the devices; the host's memory is ignored.
+    /// True if a configuration fits on the devices. Ignores the host's memory.
     pub(super) fn fits_devices(&self, it: &Configuration<'_>) -> bool {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it);
@@ -80,8 +80,8 @@ impl Bound {
         }
     }
 
-    /// Counts the layers that fit on each device. Returns `None` if layers are not counted, or if the counts equal the
-    /// requested ones.
+    /// Counts the layers that fit on each device. Returns `None` if the shares are not [`Shares::Counted`], or if the
+    /// counts equal the requested ones.
     pub(super) fn count_layers(&self, it: &Configuration<'_>, drafting: u64) -> Option<Vec<f64>> {
         if it.shared.shares != Shares::Counted {
             return None;
@@ -96,7 +96,7 @@ impl Bound {
     }
 
     /// Returns the first `n` moves of layers to the host, and the load after them. Each move relieves the fullest
-    /// device that has a move.
+    /// device that has a move left.
     pub(super) fn move_layers<'m>(
         &self,
         it: &Configuration<'_>,
@@ -134,7 +134,6 @@ impl Bound {
         (out, load)
     }
 
-    /// Computes the used fraction of each device.
     fn fullness(&self, it: &Configuration<'_>, stages: &[usize]) -> Vec<f64> {
         let (units, _) = it.load.divide(it.offload);
         let rooms = self.rooms(it).all;
@@ -150,7 +149,7 @@ impl Bound {
         out
     }
 
-    /// Estimates the times of a point. Its way's profile was measured with `floor` on the host.
+    /// Estimates the times of a point. `floor` is the part that was on the host when the way was measured.
     pub(super) fn times(
         &self,
         point: &Point,
@@ -185,7 +184,7 @@ impl Bound {
             let left = all_layers.saturating_sub(floor.layers) as f64;
             out = out.interpolate(all, (gone / left.max(1.0)).min(1.0));
         }
-        // Weights are read once per batch: a smaller batch takes at worst the time of a larger one.
+        // Weights are read once per batch, so a smaller batch takes at most as long as a larger one.
         out.prompt *= asked_ubatch as f64 / point.ubatch.max(1) as f64;
         out
     }

@@ -5,7 +5,7 @@ use tpc_ir::DType;
 
 use crate::placement::{HostExperts, Override, Placement, SplitMode};
 
-/// A change to the request; displays as the option to type.
+/// A change to the request. Displays as the command-line option.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Another split mode.
@@ -14,45 +14,45 @@ pub enum Change {
     MainDevice(usize),
     /// Other shares.
     Shares(Vec<f64>),
-    /// Overrides that put feed-forward weights of more layers on the host.
+    /// Overrides that move feed-forward weights of more layers to the host.
     Overrides {
         /// All overrides of the new request.
         all: Vec<Override>,
-        /// Layers that go to the host.
+        /// Number of layers that move to the host.
         layers: usize,
-        /// True if only experts go.
+        /// True if only experts move.
         experts: bool,
     },
     /// The number of first layers whose experts are on the host.
     HostExperts(u64),
-    /// Layers on the devices; the output counts as one.
+    /// Number of layers on the devices; the output counts as one layer.
     GpuLayers {
-        /// The number of layers on the devices.
+        /// Layers on the devices.
         kept: u64,
-        /// The number of all layers.
+        /// All layers.
         all: u64,
     },
-    /// The caches on the host.
+    /// Caches on the host.
     KvOnHost,
     /// Other types of the K and V caches.
     Caches {
-        /// Requested types.
+        /// Requested types of the K and V caches.
         asked: [DType; 2],
-        /// New types.
+        /// New types of the K and V caches.
         types: [DType; 2],
     },
     /// A smaller context.
     Context {
-        /// Requested cells.
+        /// Requested number of cells.
         asked: u64,
-        /// New cells.
+        /// New number of cells.
         ctx_size: u64,
     },
     /// Fewer sequences.
     Sequences {
-        /// Requested number.
+        /// Requested number of sequences.
         asked: u64,
-        /// New number.
+        /// New number of sequences.
         count: u64,
     },
     /// Smaller batches.

@@ -1,5 +1,3 @@
-//! Classes of configurations, by the properties that they give up.
-
 use crate::placement::Placement;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,7 +9,6 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Lists the classes of a placement, the fewest losses first.
     pub(super) fn all(placement: &Placement) -> Vec<Class> {
         let bit = |n: u32, i: u32| n & (1 << i) != 0;
         let mut out: Vec<Class> = (0..8)
@@ -33,7 +30,7 @@ impl Class {
             .count()
     }
 
-    /// True if the other class gives up at least as many properties.
+    /// True if `other` loses all properties that this class loses.
     pub(super) fn is_within(self, other: Class) -> bool {
         (!self.context || other.context)
             && (!self.caches || other.caches)

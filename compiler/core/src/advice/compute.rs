@@ -1,5 +1,3 @@
-//! The memory of intermediate values.
-
 use tpc_ir::Place;
 use tpc_ir::program::BatchShape;
 
@@ -7,7 +5,7 @@ use super::point::Point;
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// Memory of intermediate values in the requested plan: a part per token of a batch, and a part per token and cell.
+/// Bytes of intermediate values in the requested plan, per token of a batch, and per token and cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compute {
     per_token: f64,
@@ -41,7 +39,7 @@ impl Compute {
         }
     }
 
-    /// Computes the bytes at a point, without corrections.
+    /// Computes the bytes at a point, before drafts correct them.
     pub(super) fn bytes(self, point: &Point) -> f64 {
         (self.per_token + self.per_cell * point.ctx_size as f64) * point.ubatch as f64
     }

@@ -1,5 +1,3 @@
-//! A configuration with its layers placed.
-
 use super::load::Load;
 use super::point::{Offload, Point};
 use super::shares::{SharedWay, Shares};
@@ -26,7 +24,7 @@ impl Configuration<'_> {
         }
     }
 
-    /// Computes the bytes of its stage that a device stores.
+    /// Computes the bytes that a device stores of its stage's `stored` bytes.
     pub(super) fn device_part(&self, device: usize, stored: &StoredBytes) -> f64 {
         let part = &self.known.parts[device];
         part.experts * stored.experts
@@ -61,7 +59,7 @@ impl Configuration<'_> {
         by_layers(&whole(units), &self.sums(shares))
     }
 
-    /// Sums a figure of each device per stage.
+    /// Sums `of`, a number per device, over the devices of each stage.
     fn sums(&self, of: &[f64]) -> Vec<f64> {
         let stages = self.shared.way.stages.iter();
         stages

@@ -1,5 +1,3 @@
-//! Advice about a plan that does not fit, or that is slow.
-
 use super::advisor::Advisor;
 use super::class::Class;
 use super::growth::Growth;
@@ -8,24 +6,24 @@ use super::search::{Purpose, Search};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// The advice about a plan that does not fit.
+/// Advice about a plan that does not fit.
 #[derive(Clone, Debug, Default)]
 pub struct Counsel {
-    /// Configurations that fit. Configurations that keep context, precision and sequences come first. Both groups are
-    /// sorted by speed, the fastest first. A configuration that gives up more than another is faster.
+    /// Fitting configurations. Configurations without losses come first; both groups are sorted by speed. A
+    /// configuration with more losses than another is faster.
     pub advice: Vec<Advice>,
-    /// The number of devices of the same kind that the unchanged request needs.
+    /// The number of equal devices that the unchanged request needs.
     pub growth: Option<Growth>,
     /// The smallest amount of missing memory, if no configuration fits.
     pub shortfall: Option<Shortfall>,
-    /// Plans tried.
+    /// Number of plans tried.
     pub tried: usize,
-    /// True if the search reached no limit.
+    /// True if the work limit did not stop the search.
     pub complete: bool,
 }
 
 impl Advisor<'_> {
-    /// Searches for configurations that fit, given a plan `compiled` that does not.
+    /// Searches for configurations that fit. The plan `compiled` does not fit.
     pub fn counsel(&self, placement: &Placement, compiled: &CompiledModel) -> Counsel {
         let Some(mut search) = Search::new(self, placement, compiled, Purpose::Fit) else {
             return Counsel {
@@ -45,7 +43,7 @@ impl Advisor<'_> {
         }
     }
 
-    /// Searches for a configuration without losses that is faster than `compiled` by more than the error of estimates.
+    /// Searches for a configuration without losses that is faster than `compiled` by more than the estimates' error.
     pub fn faster(&self, placement: &Placement, compiled: &CompiledModel) -> Option<Advice> {
         let mut search = Search::new(self, placement, compiled, Purpose::Speed)?;
         let now = price::per_token(&compiled.estimate);

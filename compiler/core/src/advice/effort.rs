@@ -1,6 +1,6 @@
-//! The work of a search, in units that do not depend on the machine.
+//! The work of a search, counted in units that do not depend on the machine.
 
-/// Limits of a search.
+/// Work limit of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Work, in units of about 1 µs on one CPU core.
@@ -8,13 +8,12 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns a limit of about 1.5 seconds on one CPU core; results do not depend on the machine.
+    /// Returns a limit of about 1.5 seconds on one CPU core.
     fn default() -> Limits {
         Limits { steps: 1_500_000 }
     }
 }
 
-/// The work of each kind of plan, for one way to divide.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Costs {
     pub(super) sketch: u64,
@@ -23,12 +22,12 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Computes the costs for a model with `insts` instructions and `layers` layers; `sharing` of `devices` devices
-    /// share its tensors. The constants are measured by `cargo run --release -p tpc-tests --bin step-cost`.
+    /// Computes the costs for a model with `insts` instructions and `layers` layers. `sharing` of `devices` devices
+    /// share tensors. `cargo run --release -p tpc-tests --bin step-cost` measures the constants.
     pub(super) fn of(insts: usize, layers: u64, (sharing, devices): (usize, usize)) -> Costs {
         let insts = insts as f64;
         let (sharing, devices) = (sharing as f64, devices as f64);
-        // The search for splits takes longer if a layer has more instructions.
+        // The search for splits takes longer if layers have more instructions.
         let of_layer = insts / layers.max(1) as f64;
         let [sketch, draft, proof] = match sharing > 1.0 {
             true => [
@@ -68,7 +67,7 @@ impl Effort {
         self.left
     }
 
-    /// Takes `work` for `plans` plans if enough remains; returns true if it did.
+    /// Subtracts `work` for `plans` plans if enough work remains; returns true in that case.
     pub(super) fn take(&mut self, plans: usize, work: u64) -> bool {
         let enough = work <= self.left;
         if enough {
@@ -80,7 +79,7 @@ impl Effort {
         enough
     }
 
-    /// Spends work that is already done, even beyond the limit.
+    /// Subtracts work that is already done, down to zero.
     pub(super) fn spend(&mut self, plans: usize, work: u64) {
         self.left = self.left.saturating_sub(work);
         self.tried += plans;

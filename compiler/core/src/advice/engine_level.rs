@@ -1,5 +1,5 @@
-//! The lowest host level that fits by another engine's memory count. The count does not need a plan, so the search uses
-//! it before it drafts plans.
+//! The lowest level that fits if another engine counts the memory. This count needs no plan, so the search uses it
+//! before drafts.
 
 use tpc_ir::{Device, Place};
 use tpc_passes::footprint::Footprint;
@@ -9,8 +9,8 @@ use super::search::Search;
 use super::way_profile::WayProfile;
 
 impl Search<'_> {
-    /// Returns the point with the lowest host level that fits by the engine's memory count. Returns `point` unchanged
-    /// if tpc's count applies, or if no level fits.
+    /// Returns the point at the lowest level that fits according to the engine. Returns `point` unchanged if tpc's
+    /// count applies, or if no level fits.
     pub(super) fn by_engine(&self, known: &WayProfile, point: Point) -> Point {
         let at = |level: u64| Point { level, ..point };
         let fits = |level: u64| self.engine_fits(known, &at(level));
@@ -19,7 +19,7 @@ impl Search<'_> {
         }
         let last = self.space.last_level(point.chain);
         let (mut low, mut step) = (point.level, 1);
-        // Double the step until a level fits; the lowest fitting level is between the last two.
+        // Double the step until a level fits. The lowest fitting level is between the last two levels.
         let mut high = loop {
             let next = (low + step).min(last);
             match fits(next) {
@@ -38,7 +38,7 @@ impl Search<'_> {
         at(high)
     }
 
-    /// Checks that a point fits by the engine's count; `None` if tpc's count applies.
+    /// True if a point fits according to the engine's count; `None` if tpc's count applies.
     fn engine_fits(&self, known: &WayProfile, point: &Point) -> Option<bool> {
         let changes = self.changes(known, point)?;
         let placement = self.space.placement(point, &changes);

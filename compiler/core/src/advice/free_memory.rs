@@ -1,10 +1,8 @@
-//! The free memory of devices.
-
-/// The room of every device for stored bytes.
+/// Bytes free for stored tensors, per device.
 #[derive(Clone, Debug)]
 pub(super) struct FreeMemory {
-    /// The room per device, less the bytes that overrides put on the device.
+    /// Usable memory less the tensors that overrides put on the device.
     pub(super) before_compute: Vec<f64>,
-    /// The same, less the bytes of intermediate values.
+    /// `before_compute` less the bytes of intermediate values.
     pub(super) all: Vec<f64>,
 }

@@ -1,5 +1,3 @@
-//! The number of devices of the same kind that suffices.
-
 use super::advisor::Advisor;
 use super::bound::in_order;
 use super::effort::{Costs, Effort};
@@ -7,24 +5,24 @@ use crate::pipeline::{StoredBytes, in_parallel};
 use crate::placement::{DeviceKind, DeviceSpec, MAX_DEVICES, Placement, SplitMode};
 use tpc_passes::machine::Link;
 
-/// Maximum drafts of a search.
 const DRAFTS: usize = 3;
 
-/// A number of devices that suffices for the unchanged request.
+/// A number of devices that the unchanged request fits on.
 #[derive(Clone, Debug)]
 pub struct Growth {
-    /// Devices, including the existing ones.
+    /// Number of devices, including the existing ones.
     pub devices: usize,
-    /// Their split mode.
+    /// Split mode.
     pub mode: SplitMode,
-    /// The placement on them.
+    /// Placement on these devices.
     pub placement: Placement,
     /// Estimated tokens per second.
     pub decode_tps: f64,
 }
 
-/// Searches for the smallest number of devices that suffices. Added devices equal the existing device with the most
-/// memory. `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate values.
+/// Searches for the smallest number of devices that the request fits on. Added devices equal the existing device with
+/// the most memory. `units` are the bytes that each section stores on the devices, `taken` the bytes of intermediate
+/// values.
 pub(super) fn growth(
     advisor: &Advisor<'_>,
     base: &Placement,
@@ -46,7 +44,7 @@ pub(super) fn growth(
     let counts = (0..affordable.min(DRAFTS)).map(|more| first + more);
     let counts: Vec<usize> = counts.filter(|&n| n <= MAX_DEVICES).collect();
     effort.spend(counts.len(), work * counts.len() as u64);
-    // The bound is a lower bound, so take the first number whose plan fits.
+    // The bound never exceeds the required number, so take the first number whose plan fits.
     let tried = in_parallel(counts, |n| {
         let placement = Placement {
             split_mode: mode,
@@ -90,7 +88,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
             ..base.devices[largest].clone()
         });
         out.topology.devices.push(topology.device(largest).clone());
-        // Devices that share the machine's memory cannot be added to the machine.
+        // A device that shares the machine's memory cannot be added.
         if topology.pool_of(largest).is_some() {
             out.topology.away.push(d);
             out.topology.link = Link::network();
@@ -99,7 +97,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
     out
 }
 
-/// True if `n` devices can hold the stored bytes, either consecutive layers or a part of all layers each.
+/// True if `n` devices have room for the stored bytes, as consecutive layers or as a part of every layer.
 fn suffice(base: &Placement, n: usize, units: &[StoredBytes], taken: f64) -> bool {
     let grown = extend(base, n);
     let room = |d: usize| {

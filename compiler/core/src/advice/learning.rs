@@ -1,4 +1,4 @@
-//! Preparation of a search: facts of the requested plan, and sketches of other ways.
+//! Preparation of a search: facts from the requested plan, and sketches of other ways.
 
 use super::bound::Extremes;
 use super::point::{Chain, OffloadOrder, Point};
@@ -10,8 +10,8 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, Sketch, in_parallel};
 use crate::placement::SplitMode;
 
-/// Times with one kind of bytes entirely on the host, relative to the time without; used if no work remains for
-/// sketches.
+/// Token time with all experts on the host, divided by the time with all experts on the devices. Used without a sketch
+/// if the work limit is reached.
 const EXPERTS: f64 = 4.0;
 const KV: f64 = 3.0;
 const LAYERS: f64 = 8.0;
@@ -22,7 +22,6 @@ impl Search<'_> {
         stages.iter().all(|s| s.len() == 1)
     }
 
-    /// Returns the way of a plan if it is a point of the search.
     fn way_of(&self, compiled: &CompiledModel, purpose: Purpose) -> Option<usize> {
         let base = self.space.base;
         let nothing = base.host_experts.is_none() && base.n_gpu_layers.is_none();
@@ -40,7 +39,7 @@ impl Search<'_> {
         self.space.ways.iter().position(is_own)
     }
 
-    /// Measures each way's speed, stored bytes, and speed with each kind of bytes entirely on the host.
+    /// Measures each way's stored bytes and speed, and the first way's speed with each kind of bytes on the host.
     pub(super) fn learn(&mut self, compiled: &CompiledModel, purpose: Purpose) -> Option<()> {
         let own = self.way_of(compiled, purpose);
         let plain = own.filter(|&way| self.is_whole(way)).or_else(|| {
@@ -49,7 +48,6 @@ impl Search<'_> {
             all.filter(asked).find(|&w| self.is_whole(w))
         })?;
         let first = own.unwrap_or(plain);
-        // The least work for drafting and proving.
         let costs = self.costs[first];
         let reserve = 2 * (costs.draft + costs.proof);
         let mut sketches: Vec<Option<Sketch>> = vec![None; self.space.ways.len()];
@@ -61,7 +59,7 @@ impl Search<'_> {
             .into_iter()
             .filter(|&way| sketches[way].is_none())
             .collect();
-        // The search needs the first sketch, so no limit applies.
+        // The search needs the first sketch, so the limit does not apply.
         for way in needed {
             let point = self.origin(way);
             if way == first || self.affords(&[point], reserve) {
@@ -76,13 +74,12 @@ impl Search<'_> {
         (!self.bound.known.is_empty()).then_some(())
     }
 
-    /// True if work remains for sketches of these points and a reserve.
     pub(super) fn affords(&self, points: &[Point], reserve: u64) -> bool {
         let work: u64 = points.iter().map(|p| self.costs[p.way].sketch).sum();
         work + reserve <= self.effort.left()
     }
 
-    /// Measures the times with each kind of bytes entirely on the host.
+    /// Measures the times with all experts, all caches or all layers on the host.
     fn learn_extremes(&mut self, plain: usize, none: Times, reserve: u64) {
         let at = self.origin(plain);
         let layers = self.space.n_block + 1;
@@ -123,12 +120,11 @@ impl Search<'_> {
         };
     }
 
-    /// Sketches the other ways while work remains.
     fn learn_ways(&mut self, sketches: &mut [Option<Sketch>], reserve: u64) {
         let mut points = Vec::new();
         for (way, sketch) in sketches.iter().enumerate() {
             let shared = &self.space.ways[way];
-            // Counted layers do not change the speed.
+            // Counted layers have the same speed as requested shares.
             let is_known = sketch.is_some() || shared.shares == Shares::Counted;
             if is_known {
                 continue;

@@ -1,4 +1,4 @@
-//! Stored tensors and states, grouped by the options that can move them.
+//! Stored tensors and states, grouped by the options that move them.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::placement::{HostExperts, Placement, overridden, resolve};
 use tpc_diag::Diagnostic;
 
 struct Leaf {
-    /// The section: prologue, layer or epilogue.
+    /// Index of the section: prologue, layer or epilogue.
     unit: usize,
     ty: TensorType,
     sort: StoredKind,
@@ -28,7 +28,7 @@ enum StoredKind {
     State,
 }
 
-/// The stored tensors of a model, with caches of one pair of types.
+/// A model's stored tensors, with caches of one pair of types.
 pub(super) struct Leaves {
     all: Vec<Leaf>,
     units: usize,
@@ -36,7 +36,7 @@ pub(super) struct Leaves {
 }
 
 impl Leaves {
-    /// Collects the leaves of a model, before the options that move experts, caches and layers to the host.
+    /// Collects the stored tensors of a model. Ignores `-ncmoe`, `-nkvo` and `-ngl`.
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched.
@@ -97,7 +97,7 @@ impl Leaves {
         self.all.iter().any(|l| matches!(l.sort, StoredKind::Cache))
     }
 
-    /// Computes the stored bytes for a point's cells, sequences and tokens per batch.
+    /// Computes the stored bytes for a point's context, sequences and batch size.
     pub(super) fn load(&self, point: &Point, devices: usize) -> Load {
         let batch = crate::pipeline::memory_batch_of(
             point.ctx_size,

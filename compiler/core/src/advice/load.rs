@@ -1,25 +1,25 @@
-//! The bytes that a configuration stores, before any go to the host.
+//! The stored bytes of a configuration, before layers, experts or caches move to the host.
 
 use super::point::Offload;
 use crate::pipeline::StoredBytes;
 
 #[derive(Clone, Debug)]
 pub(super) struct Load {
-    /// The stored bytes of each section.
+    /// Stored bytes per section.
     pub(super) units: Vec<StoredBytes>,
-    /// The bytes per device of tensors that overrides put there whole.
+    /// Bytes per device of whole tensors that overrides put there.
     pub(super) pinned: Vec<f64>,
     /// Bytes that overrides put on the host.
     pub(super) host: f64,
 }
 
 impl Load {
-    /// Splits the bytes into each section's bytes on the devices and the bytes on the host.
+    /// Splits the load into bytes per section on the devices, and bytes on the host.
     pub(super) fn divide(&self, offload: Offload) -> (Vec<StoredBytes>, f64) {
         let last = self.units.len() - 1;
         let mut host = self.host;
         let kept = |(i, unit): (usize, &StoredBytes)| {
-            // The prologue goes with the first layer; the output is the last section.
+            // The prologue is placed with the first layer. The output is the last section.
             let layer = (i as u64).saturating_sub(1);
             let gone = match i {
                 0 => offload.layers > 0,

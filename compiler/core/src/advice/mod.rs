@@ -1,13 +1,18 @@
-//! Advice: configurations that fit if the requested one does not, or that are faster. Each is planned before it is
-//! named.
+//! Advice: configurations that fit if the requested one does not, or that are faster.
 //!
-//! A configuration is a point of a `space`: way to divide, shares, part on the host, context, cache types, sequences,
-//! batches. There are too many points to plan all. A `bound` estimates in microseconds if a point can fit and its
-//! speed, from a few sketches. The `search` plans the best points, corrects the bound by the results, and proves the
-//! points that it names.
+//! The search space has too many configurations to plan all. A `bound` estimates in microseconds from a few sketches if
+//! a configuration can fit, and its speed. The `search` drafts plans of the best configurations, corrects the bound by
+//! these drafts, and proves the plans that it advises. Terms:
 //!
-//! Points are grouped by the losses of context, precision and sequences. The search names the fastest point per group,
-//! unless a point with fewer losses is as fast.
+//! - *way*: a split mode with its devices ([`Way`](crate::pipeline::Way));
+//! - *chain*: an order of moving experts, layers and caches to the host; a *level* is a position in a chain, and each
+//!   level has more on the host than the one before;
+//! - *point*: a way, chain and level with a context, cache types, sequences and a batch size;
+//! - *sketch*: a plan without programs, for its speed; *draft*: a plan with programs that are not proved;
+//! - *class*: the properties that a point loses: context, cache precision, sequences;
+//! - *mild*: of the points of a class, way and chain, the mildest has the least on the host, then the largest context.
+//!
+//! The advice has the fastest point per class, unless a point with fewer losses is as fast.
 
 mod advisor;
 mod bound;

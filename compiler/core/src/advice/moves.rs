@@ -1,7 +1,7 @@
-//! Moves of layers from the devices to the host by edits of the user's own `-ot`.
+//! Moves of layers to the host by edits of the user's `-ot` overrides.
 //!
 //! An edit removes a layer from a pattern that pins feed-forward weights to a device, so that a later host pattern
-//! matches. Or it adds a layer to a host pattern.
+//! matches. Another edit adds a layer to a host pattern.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,23 +11,22 @@ use super::load::Load;
 use crate::pipeline::PlanInput;
 use crate::placement::{LayerPattern, Override, Placement, Target, layer_of};
 
-/// One layer that goes to the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Move {
     pub(super) layer: u64,
     loses: BTreeSet<usize>,
     gains: BTreeSet<usize>,
-    /// Overrides whose patterns are repeated for the layer with the host as place.
+    /// Overrides whose patterns are repeated for this layer with the host as target.
     repeats: BTreeSet<usize>,
-    /// Bytes that leave each device.
+    /// Bytes that leave each device because their override pins them there.
     pub(super) pinned: Vec<f64>,
-    /// Bytes of experts and of other weights that leave the layer's devices.
+    /// Bytes of experts and of other weights that leave the devices of the layer.
     experts: f64,
     weights: f64,
 }
 
 impl Move {
-    /// True if the move frees memory of the devices that run the layer.
+    /// True if the move frees memory on the devices that run the layer.
     pub(super) fn leaves_layer(&self) -> bool {
         self.experts + self.weights > 0.0
     }
@@ -48,7 +47,7 @@ impl Move {
 #[derive(Default)]
 pub(super) struct Moves {
     patterns: Vec<Option<LayerPattern>>,
-    /// Moves that relieve the same device are in order of execution.
+    /// Moves that relieve the same device are in order of application.
     pub(super) all: Vec<Move>,
     pub(super) experts: bool,
 }
@@ -58,11 +57,10 @@ struct Weight<'p> {
     layer: u64,
     bytes: f64,
     is_expert: bool,
-    /// The first override that matches.
+    /// Index of the first override that matches.
     first: Option<usize>,
 }
 
-/// Finds the first of these overrides, except those in `but`, that matches a name.
 fn first_match(overrides: &[Override], but: &BTreeSet<usize>, name: &str) -> Option<usize> {
     let matches =
         |(i, o): &(usize, &Override)| !but.contains(i) && o.matches(name).unwrap_or(false);
@@ -94,7 +92,7 @@ impl Moves {
                 .copied()
                 .filter(|l| !pins(l).is_empty())
                 .collect();
-            // Layers next to the host's layers go first.
+            // Layers next to layers on the host move first.
             let is_last = pinned.last() == layers.last();
             let order: Vec<u64> = match is_last {
                 true => pinned,
@@ -118,7 +116,7 @@ impl Moves {
         out
     }
 
-    /// Lists the overrides that pin weights of a layer to a device and can lose the layer.
+    /// Lists the overrides that pin weights of a layer to a device and can omit the layer.
     fn pins(&self, base: &Placement, device: usize, layer: u64) -> BTreeSet<usize> {
         let pins = |(i, o): &(usize, &Override)| {
             let pattern = self.patterns.get(*i).and_then(Option::as_ref);
@@ -137,7 +135,7 @@ impl Moves {
             .collect()
     }
 
-    /// Finds the host override that would match a weight if it had the weight's layer.
+    /// Finds the host override that would match a weight if its pattern named the weight's layer.
     fn host_pattern(&self, base: &Placement, weight: &Weight<'_>) -> Option<usize> {
         let rest = weight.name.split_once('.')?.1.split_once('.')?.1;
         let would_match = |(o, p): (&Override, &Option<LayerPattern>)| {
@@ -150,7 +148,6 @@ impl Moves {
         all.map(would_match).position(|found| found.is_some())
     }
 
-    /// Computes the move of a layer whose weights are pinned to a device.
     fn unpin(
         &self,
         base: &Placement,
@@ -170,7 +167,7 @@ impl Moves {
             };
             match first_match(&base.overrides, &loses, w.name).map(|i| base.overrides[i].target) {
                 Some(Target::Host) => {}
-                // Another device pattern matches then, so the tensor does not go to the host.
+                // Another device pattern matches, so the tensor would not move to the host.
                 Some(Target::Device(_) | Target::Mirrored) => return None,
                 None if w.is_expert && base.host_experts.contains(layer) => {}
                 None => match self.host_pattern(base, w) {
@@ -188,7 +185,7 @@ impl Moves {
         (out.pinned.iter().sum::<f64>() > 0.0).then_some(out)
     }
 
-    /// Computes the move of a layer without an override: host patterns gain the layer.
+    /// Computes the move of a layer without an override, by adding the layer to host patterns.
     fn grow(&self, base: &Placement, layer: u64, weights: &[&Weight<'_>]) -> Option<Move> {
         let mut out = Move {
             layer,
@@ -259,7 +256,7 @@ fn weights<'p>(prepared: &'p PlanInput, base: &Placement) -> Vec<Weight<'p>> {
     graph.insts().filter_map(|(_, d)| weight(d)).collect()
 }
 
-/// Parses the patterns that name layers and match only feed-forward weights.
+/// Parses the patterns that name layers and match only feed-forward weights; `None` for others.
 fn patterns(weights: &[Weight<'_>], base: &Placement, n_block: u64) -> Vec<Option<LayerPattern>> {
     let pattern = |(i, o): (usize, &Override)| {
         let mut own = weights.iter().filter(|w| w.first == Some(i));

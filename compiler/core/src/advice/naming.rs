@@ -1,5 +1,3 @@
-//! Turns drafts into advice: proves, checks and sorts the drafts.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Device, Place};
@@ -14,14 +12,14 @@ use super::trial::{DraftEffort, TrialResult};
 use crate::pipeline::in_parallel;
 use crate::placement::SplitMode;
 
-/// The maximum number of configurations in the advice.
+/// Maximum number of configurations in the advice.
 const NAMED: usize = 8;
-/// Maximum drafts of the smallest configurations if no configuration fits.
+/// Maximum number of drafts if no configuration fits.
 const SHORT: usize = 12;
 
 impl Search<'_> {
-    /// Proves the drafts and returns the useful ones. Drops a draft if another gives up less, has about as much context
-    /// and is at most 5 % slower.
+    /// Proves the drafts and returns the useful ones. Drops a draft if another draft loses less, has about the same
+    /// context and is at most 5 % slower.
     pub(super) fn name(&self, mut found: Vec<TrialResult>) -> Vec<Advice> {
         found.sort_by(|a, b| a.us_per_token.total_cmp(&b.us_per_token));
         let class = |f: &TrialResult| self.space.class(&f.point);
@@ -57,8 +55,7 @@ impl Search<'_> {
         out.into_iter().filter_map(|(_, advice)| advice).collect()
     }
 
-    /// Computes the sort key. Advice without losses comes first; within it, advice that keeps the requested mode and
-    /// changes only the shares.
+    /// Computes the sort key: advice without losses first, and within it advice that changes only the shares.
     fn rank(&self, found: &TrialResult) -> (bool, bool) {
         let asked = self.space.base.split_mode;
         let is_other = |c: &Change| match c {
@@ -70,7 +67,6 @@ impl Search<'_> {
         (gives_up, gives_up || found.changes.iter().any(is_other))
     }
 
-    /// Proves a draft; returns `None` if the proof or the last check fails.
     fn prove(&self, found: TrialResult) -> Option<Advice> {
         if !found.draft.fits() {
             return None;
@@ -136,7 +132,7 @@ impl Search<'_> {
             let last = space.last_level(chain);
             let point = smallest(0, chain);
             let load = self.leaves[point.caches].load(&point, space.base.devices.len());
-            // Host levels from full devices to a full host.
+            // Levels from full devices to a full host.
             let full = self.level_of_devices(&self.bound.known[0], &point, &load);
             let first = space.first_level(chain);
             for level in [full, full + 1, last, first] {
@@ -145,7 +141,7 @@ impl Search<'_> {
         }
         let mut seen = BTreeSet::new();
         points.retain(|p| seen.insert((space.offload(p), p.ctx_size)));
-        // Draft at least one, so that the advice is never empty.
+        // Draft at least one, so that a shortfall is known.
         let most = self.effort.left() / self.costs[0].draft.max(1);
         points.truncate(usize::try_from(most).unwrap_or(SHORT).clamp(1, SHORT));
         self.effort
@@ -164,7 +160,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns the place that lacks the most memory, and the missing bytes of all places together.
+/// Returns the place that lacks the most memory, and the missing bytes of all places.
 fn lacks(found: &TrialResult) -> Option<(String, u64)> {
     let topology = &found.placement.topology;
     let prints = found.draft.footprints();
@@ -177,7 +173,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         let usable = topology.device(d).usable_memory();
         all.extend(usable.map(|usable| (over(of_device(d), usable), spec.name.clone())));
     }
-    // A host that shares its memory with devices also holds their bytes.
+    // If the host shares memory with devices, the host also holds the devices' bytes.
     let pooled = topology.host_pool(devices).map_or(0, |pool| {
         let shared = pool.devices.iter().map(|&d| of_device(d));
         shared.fold(0, u64::saturating_add)
@@ -190,7 +186,7 @@ fn lacks(found: &TrialResult) -> Option<(String, u64)> {
         .iter()
         .fold(0_u64, |sum, (over, _)| sum.saturating_add(*over));
     let (most, name) = all.into_iter().max_by_key(|(over, _)| *over)?;
-    // Bytes that are missing on a device and in the memory that it shares count once.
+    // Count bytes only once if both a device and its shared memory lack them.
     let is_shared = topology.host_is_shared(devices);
     Some((name, if is_shared { most } else { sum }))
 }

@@ -1,6 +1,3 @@
-//! A configuration as a point of the search space.
-
-/// The order of moving parts of the model to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Chain {
     pub(super) first: OffloadOrder,
@@ -9,17 +6,15 @@ pub(super) struct Chain {
     pub(super) all: bool,
 }
 
-/// The part that goes to the host first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum OffloadOrder {
-    /// Only the layers that edits of the user's `-ot` move.
+    /// Only layers that edits of the user's `-ot` move.
     Moves,
     /// Experts, then whole layers.
     Experts,
     Layers,
 }
 
-/// The parts on the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Offload {
     /// Number of first layers whose experts are on the host.
@@ -27,16 +22,13 @@ pub(super) struct Offload {
     /// Number of first layers on the host; the output counts as the last layer.
     pub(super) layers: u64,
     pub(super) kv: bool,
-    /// Number of moves by edits of `-ot`.
     pub(super) moves: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
-    /// Index of the way to divide.
     pub(super) way: usize,
     pub(super) chain: Chain,
-    /// The level in the chain; each level has more on the host than the one before.
     pub(super) level: u64,
     /// Index of the pair of cache types; 0 is the requested pair.
     pub(super) caches: usize,

@@ -1,5 +1,3 @@
-//! The costs of a configuration: time per token and losses.
-
 use tpc_passes::machine::Workload;
 
 use super::change::Change;
@@ -7,10 +5,10 @@ use crate::format::bytes;
 use crate::pipeline::Estimate;
 use crate::placement::{Placement, SplitMode};
 
-/// The minimum relative difference between two times that counts, even for exact estimates.
+/// Minimum relative difference between times that matters, even for exact estimates.
 pub(super) const LEAST_ERROR: f64 = 0.05;
 
-/// Computes the microseconds of a generated token, with its share of prompt tokens.
+/// Computes the microseconds per generated token, including its share of prompt tokens.
 pub(super) fn per_token(estimate: &Estimate) -> f64 {
     let prompt = 1e6 / estimate.prompt_tps.max(1e-9);
     1e6 / estimate.decode_tps.max(1e-9) + Workload::PROMPT_WEIGHT * prompt
@@ -19,13 +17,13 @@ pub(super) fn per_token(estimate: &Estimate) -> f64 {
 /// A fitting configuration, with its speed and losses.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// The options that replace the given ones.
+    /// The changed options, as text.
     pub options: String,
-    /// The options as data.
+    /// The changed options.
     pub changes: Vec<Change>,
-    /// The placement with the changes.
+    /// The placement with these changes.
     pub placement: Placement,
-    /// The way to divide the model.
+    /// The split mode.
     pub mode: SplitMode,
     /// Estimated tokens per second.
     pub decode_tps: f64,
@@ -33,13 +31,13 @@ pub struct Advice {
     pub prompt_tps: f64,
     /// The depth of the estimates, in tokens.
     pub depth: u64,
-    /// The used fraction of the fullest device's usable memory; `None` if no memory is known.
+    /// The used fraction of the fullest device's memory; `None` if no memory is known.
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// The losses in words; empty without losses.
+    /// The losses as text; empty without losses.
     pub price: String,
-    /// Microseconds of a generated token, with its share of prompt tokens.
+    /// Microseconds per generated token, including its share of prompt tokens.
     pub us_per_token: f64,
 }
 
@@ -132,7 +130,7 @@ pub(super) fn price(changes: &[Change], host_bytes: u64) -> String {
 pub struct Shortfall {
     /// The fullest device, or `host`.
     pub place: String,
-    /// Missing bytes in the smallest configuration that was planned.
+    /// Missing bytes of the smallest planned configuration.
     pub bytes: u64,
     /// The options of that configuration.
     pub options: String,

@@ -1,5 +1,3 @@
-//! The search: drafts, corrects and proves points in the order of the bound.
-
 use std::collections::BTreeSet;
 
 use tpc_passes::machine::Engine;
@@ -22,13 +20,13 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{CompiledModel, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// Permitted slowdown of a point that gives up less, relative to the fastest of its class.
+/// Maximum time of a milder point, relative to the fastest point of its class.
 const MILDER: f64 = 1.06;
-/// Required speedup of a point over one that gives up less.
+/// Minimum speedup of a point over a point with fewer losses.
 pub(super) const FASTER: f64 = 1.05;
-/// The fraction of a point's context that counts as having as much.
+/// Two contexts count as equal if their ratio is at least this.
 const AS_MUCH: f64 = 0.75;
-/// The step of contexts, in cells.
+/// Cells between two contexts to try.
 pub(super) const CELLS: u64 = 256;
 
 pub(super) struct Search<'a> {
@@ -38,17 +36,17 @@ pub(super) struct Search<'a> {
     pub(super) leaves: Vec<Leaves>,
     pub(super) costs: Vec<Costs>,
     pub(super) effort: Effort,
-    /// Combinations on the host that the engine refuses if tensors are split.
+    /// Kinds of bytes that the engine refuses to have on the host if tensors are split.
     refused: BTreeSet<OnHost>,
-    /// Blocks after the last layer that count as layers.
+    /// Draft blocks after the last layer; each counts as a layer.
     drafting: u64,
     insts: usize,
 }
 
-/// Kinds of bytes on the host: experts, whole layers, caches.
+/// Kinds of bytes, true if on the host: experts, whole layers, caches.
 type OnHost = [bool; 3];
 
-/// A point with its estimated time per token.
+/// A point with its estimated time per token, in µs.
 pub(super) type TimedPoint = (Point, f64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +58,8 @@ pub(super) enum Purpose {
 }
 
 impl<'a> Search<'a> {
-    /// Starts a search from a plan; `None` if the model cannot be planned at all. Speeds are estimated at the given
-    /// depth if the plan fits, otherwise at a part of the context.
+    /// Starts a search from a plan; `None` if the model cannot be planned. Speeds are estimated at the requested depth
+    /// if the plan fits, else at a part of the context.
     pub(super) fn new(
         advisor: &'a Advisor<'a>,
         base: &'a Placement,
@@ -69,7 +67,7 @@ impl<'a> Search<'a> {
         purpose: Purpose,
     ) -> Option<Search<'a>> {
         let caches = Space::cache_types(base);
-        // Rows that are not a multiple of the block size exclude a cache type.
+        // A cache type is excluded if rows are not whole blocks.
         let leaves = |types: [tpc_ir::DType; 2]| {
             let placement = Placement {
                 cache_type_k: types[0],
@@ -142,7 +140,6 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Returns the requested point for a way, with the least part on the host.
     pub(super) fn origin(&self, way: usize) -> Point {
         let chain = Chain {
             first: self.space.default_order(),
@@ -160,8 +157,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the fastest points of a class by the bound. For each way and chain, this is the fast point that gives up
-    /// least.
+    /// Returns a class's points, sorted by estimated time. For each way and chain, this is the mildest point that is
+    /// not much slower than the fastest.
     pub(super) fn candidates(&self, class: Class) -> Vec<TimedPoint> {
         let space = &self.space;
         let mut loads: Vec<(Point, Load)> = Vec::new();
@@ -197,18 +194,18 @@ impl<'a> Search<'a> {
                 };
                 let all: Vec<TimedPoint> = loads.iter().filter_map(timed).collect();
                 let least = all.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
-                // The loads are sorted: more precise and larger configurations come first.
+                // The loads are sorted by precision and size, the largest first.
                 out.extend(all.into_iter().find(|p| p.1 <= least * MILDER));
             }
         }
         out.sort_by(|a, b| a.1.total_cmp(&b.1));
-        // Skip a chain that puts the same bytes on the host as an earlier one.
+        // Skip a chain with the same bytes on the host as an earlier chain.
         let mut seen = BTreeSet::new();
         out.retain(|(p, _)| seen.insert((p.way, space.offload(p))));
         out
     }
 
-    /// True if the engine refuses to split tensors with a point's parts on the host.
+    /// True if the engine refuses to split tensors with these parts on the host.
     fn is_refused(&self, point: &Point) -> bool {
         let of = self.space.offload(point);
         let host = [of.experts + of.moves > 0, of.layers > 0, of.kv];
@@ -242,7 +239,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Computes a point's load after its moves, and the edits; `None` if the point needs more moves than exist.
+    /// Computes a point's load after its moves, and the edits. Returns `None` if the point needs more moves than exist.
     fn settle(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<(Load, Edits)> {
         let it = self.configuration(known, point, load);
         let n = usize::try_from(it.offload.moves).unwrap_or(usize::MAX);
@@ -260,7 +257,6 @@ impl<'a> Search<'a> {
         Some((load, Edits { shares, overrides }))
     }
 
-    /// Lists the changes from the user's configuration to a point.
     pub(super) fn changes(&self, known: &WayProfile, point: &Point) -> Option<Vec<Change>> {
         let devices = self.space.base.devices.len();
         let load = self.leaves[point.caches].load(point, devices);
@@ -296,15 +292,16 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Returns the lowest fitting offload level by the bound; `None` if no level fits or the engine refuses it.
+    /// Returns the lowest level that fits according to the bound; `None` if no level fits or the engine refuses the
+    /// level.
     fn least_level(&self, known: &WayProfile, point: &Point, load: &Load) -> Option<u64> {
         let level = self.level_of_devices(known, point, load);
         let at = Point { level, ..*point };
         (!self.is_refused(&at) && self.fits(known, &at, load)).then_some(level)
     }
 
-    /// Returns the lowest offload level that fits on the devices by the bound, or the last level. Ignores the host's
-    /// memory.
+    /// Returns the lowest level that fits on the devices according to the bound, or else the last level. Ignores the
+    /// host's memory.
     pub(super) fn level_of_devices(&self, known: &WayProfile, point: &Point, load: &Load) -> u64 {
         let last = self.space.last_level(point.chain);
         let (mut low, mut high) = (self.space.first_level(point.chain).min(last), last);
@@ -323,8 +320,6 @@ impl<'a> Search<'a> {
         low
     }
 
-    /// Returns the similar point that fits by the bound and gives up least: the least on the host, then the largest
-    /// context.
     pub(super) fn mildest(&self, class: Class, known: &WayProfile, point: &Point) -> Option<Point> {
         let devices = self.space.base.devices.len();
         let load = |p: &Point| self.leaves[p.caches].load(p, devices);
@@ -350,7 +345,6 @@ impl<'a> Search<'a> {
         Some(out)
     }
 
-    /// Searches for the number of devices of the same kind that the request needs.
     pub(super) fn growth(&mut self) -> Option<Growth> {
         let base = self.space.base;
         let asked = self.origin(0);
@@ -369,7 +363,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// True if the host has room for its part of a plan, if its memory is known.
+/// True if the host has room for its part of a plan, or if the host's memory is unknown.
 fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     let prints = compiled.footprints();
     let host = prints
@@ -379,8 +373,8 @@ fn host_fits(base: &Placement, compiled: &CompiledModel) -> bool {
     usable.is_none_or(|usable| host as f64 <= usable)
 }
 
-/// Lists the combinations on the host that an engine refuses with split tensors. If the engine refuses an empty host,
-/// that is the only entry.
+/// Lists the kinds of bytes on the host that an engine refuses with split tensors. If the engine refuses a split with
+/// an empty host, the list contains only that.
 fn refused_on_host(
     engine: Engine,
     base: &Placement,

@@ -1,4 +1,4 @@
-//! Ways to divide a model with their shares: requested, proportional to memory, or layers counted until they fit.
+//! Ways with their shares: requested, proportional to memory, or layers counted until they fit.
 
 use super::free_memory::FreeMemory;
 use crate::pipeline::{StoredBytes, Way, ways};
@@ -6,10 +6,10 @@ use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, b
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shares {
-    /// Requested, or the default.
+    /// Requested, or the engine's default.
     Asked,
     Given(Vec<f64>),
-    /// The layers per device are chosen for each configuration.
+    /// Counts of layers per device, chosen for each configuration.
     Counted,
 }
 
@@ -19,14 +19,14 @@ pub(super) struct SharedWay {
     pub(super) shares: Shares,
 }
 
-/// Lists the ways to divide among a placement's devices that have an option, the requested mode first. Groups
-/// in sequence have no option; only `auto` chooses them, again after every change.
+/// Lists the ways that an option can request, the requested mode first. Groups of devices in sequence lack an option;
+/// only `auto` chooses them.
 pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     let auto = Placement {
         split_mode: SplitMode::Auto,
         ..base.clone()
     };
-    // Overrides that pin tensors to devices exclude ways on one device.
+    // Tensors pinned to devices exclude ways on one device.
     let pinned = |o: &Override| matches!(o.target, Target::Device(_));
     let pins = base.overrides.iter().any(pinned) && base.devices.len() > 1;
     let has_word = |w: &Way| match w.mode {
@@ -36,7 +36,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     };
     let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
     if base.split_mode == SplitMode::None {
-        // The requested main device, and the roomiest.
+        // One way for the requested main device, and one for the device with the most memory.
         for way in ways(base) {
             if !all.contains(&way) {
                 all.push(way);
@@ -51,7 +51,7 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     };
     let mut out: Vec<SharedWay> = all.iter().map(plain).collect();
     for way in all {
-        // Without proportions, layers are divided by bytes.
+        // Without given proportions, layers are balanced by bytes.
         let shares = match way.mode {
             SplitMode::Layer => base.tensor_split.is_some().then_some(Shares::Counted),
             SplitMode::Tensor => by_memory(base).map(Shares::Given),
@@ -63,8 +63,8 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
     out
 }
 
-/// Computes shares in proportion to usable memory, in GiB; `None` if the memory is unknown or equal, or if the request
-/// has these shares.
+/// Computes shares proportional to usable memory, in GiB. Returns `None` if the memory is unknown or equal, or if the
+/// request already has these shares.
 fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let gib = |d: usize| {
         let usable = placement.topology.device(d).usable_memory()?;
@@ -79,14 +79,14 @@ fn by_memory(placement: &Placement) -> Option<Vec<f64>> {
     let differs = match &placement.tensor_split {
         Some(asked) if alike(asked) => !alike(&shares),
         Some(asked) => *asked != shares,
-        // Without proportions, devices with equal memory get equal shares.
+        // Devices with equal memory get equal shares by default.
         None => !alike(&shares),
     };
     (shares.len() > 1 && differs).then_some(shares)
 }
 
-/// Counts the layers that fit on each device, the output as one. Of several counts it takes the one whose fullest
-/// device is emptiest. `drafting` blocks after the last layer count as layers.
+/// Counts the layers that fit on each device; the output and `drafting` blocks after the last layer count as layers. Of
+/// several divisions, the fullest device must be as empty as possible.
 pub(super) fn count_layers(
     units: &[StoredBytes],
     rooms: &FreeMemory,
@@ -113,7 +113,6 @@ pub(super) fn count_layers(
         counts
     };
     let sums = |counts: &[f64]| counts.iter().sum::<f64>() > 0.0;
-    // The division of a plan without proportions, if it fits.
     let whole = by(&rooms.before_compute);
     if sums(&whole) && holds(&by_layers(&bytes, &whole)) {
         return whole;

@@ -1,4 +1,4 @@
-//! The configurations of a search: each setting with its other values.
+//! The values that a search tries for each setting.
 
 use tpc_ir::DType;
 
@@ -9,7 +9,7 @@ use super::point::{Chain, Offload, OffloadOrder, Point};
 use super::shares::SharedWay;
 use crate::placement::{Override, Placement, SplitMode};
 
-/// Changes to a configuration's options that follow from its load.
+/// Changes of options that depend on a point's load.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Edits {
     pub(super) shares: Option<Vec<f64>>,
@@ -17,9 +17,8 @@ pub(super) struct Edits {
     pub(super) overrides: Option<(Vec<Override>, usize)>,
 }
 
-/// Types to try for both caches, the most precise first.
 const CACHES: [DType; 2] = [DType::Q8_0, DType::Q4_0];
-/// The requested context divided by the depth of the estimates, if the user gives no depth.
+/// Requested context divided by the depth of estimates, if the user gives no depth.
 const FILLED: u64 = 4;
 /// The smallest context to try, unless the request is smaller.
 const LEAST_CELLS: u64 = 512;
@@ -27,7 +26,7 @@ const LEAST_BATCH: u64 = 32;
 
 pub(super) struct Space<'a> {
     pub(super) base: &'a Placement,
-    /// The requested number of cells, or the model's.
+    /// The requested context in cells, or else the model's.
     pub(super) ctx_size: u64,
     pub(super) n_block: u64,
     pub(super) has_experts: bool,
@@ -35,20 +34,20 @@ pub(super) struct Space<'a> {
     pub(super) ways: Vec<SharedWay>,
     /// Types of the K and V caches, the requested pair first.
     pub(super) caches: Vec<[DType; 2]>,
-    /// True if speeds are estimated at a part of the context instead of the given depth.
+    /// True if speeds are estimated at a part of the context instead of a requested depth.
     pub(super) filled: bool,
-    /// True if the user gave no shares; they then apply only to a split by layers.
+    /// True if the user gave no shares. The placement's shares then apply only to a split by layers.
     pub(super) implied_shares: bool,
     pub(super) floor: Offload,
-    /// True if the parts that the user put on the host stay there.
+    /// True if parts that the user put on the host stay there.
     pub(super) keeps_host: bool,
-    /// True if the devices and the host share one memory: moves between them free none.
+    /// True if devices and host share one memory, so that moves free no memory.
     pub(super) is_pooled: bool,
     pub(super) moves: Moves,
 }
 
 impl Space<'_> {
-    /// Lists the requested pair of cache types and smaller ones.
+    /// Lists the requested pair of cache types, then smaller types.
     pub(super) fn cache_types(base: &Placement) -> Vec<[DType; 2]> {
         let asked = [base.cache_type_k, base.cache_type_v];
         let bits = |t: DType| t.block_bytes() as f64 / t.block_len() as f64;
@@ -65,7 +64,6 @@ impl Space<'_> {
         (1..self.base.devices.len()).any(|d| memory(d) != memory(0))
     }
 
-    /// Lists the chains of a configuration.
     pub(super) fn chains(&self) -> Vec<Chain> {
         if self.is_pooled {
             return vec![Chain {
@@ -112,7 +110,7 @@ impl Space<'_> {
         }
     }
 
-    /// Returns the first level of a chain, which keeps the user's parts on the host.
+    /// Returns the first level of a chain. The parts that the user put on the host are there.
     pub(super) fn first_level(&self, chain: Chain) -> u64 {
         match chain.first {
             _ if chain.all => self.last_level(chain),
@@ -148,7 +146,7 @@ impl Space<'_> {
         out
     }
 
-    /// Lists the contexts of a class: the requested one, or the powers of two below it.
+    /// Lists a class's contexts: the requested one, or the powers of two below it.
     pub(super) fn contexts(&self, class: Class) -> Vec<u64> {
         if !class.context {
             return vec![self.ctx_size];
@@ -254,7 +252,6 @@ impl Space<'_> {
         out
     }
 
-    /// Returns the depth of estimates for a context.
     pub(super) fn depth(&self, ctx_size: u64) -> u64 {
         match self.filled {
             true => (self.ctx_size / FILLED).min(ctx_size),

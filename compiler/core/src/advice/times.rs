@@ -2,7 +2,7 @@ use tpc_passes::machine::Workload;
 
 use crate::pipeline::Estimate;
 
-/// Microseconds of a decoded token, and of a prompt token.
+/// Microseconds per decoded token and per prompt token.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Times {
     pub(super) decode: f64,
@@ -17,7 +17,6 @@ impl Times {
         }
     }
 
-    /// Computes the time of a generated token, with its share of prompt tokens.
     pub(super) fn per_token(self) -> f64 {
         self.decode + Workload::PROMPT_WEIGHT * self.prompt
     }
@@ -36,7 +35,6 @@ impl Times {
         }
     }
 
-    /// Shifts these times by a part of the difference between two others.
     pub(super) fn shift_by(self, from: Times, to: Times, part: f64) -> Times {
         Times {
             decode: (self.decode + part * (to.decode - from.decode)).max(0.0),

@@ -1,4 +1,4 @@
-//! Trials: drafts of points; the memory of a draft corrects the bound for the next.
+//! Drafts of points. Each draft's memory corrects the bound for the next draft.
 
 use std::collections::BTreeSet;
 
@@ -12,25 +12,25 @@ use super::way_profile::WayProfile;
 use crate::pipeline::{Draft, PlanInput, in_parallel};
 use crate::placement::{Placement, SplitMode};
 
-/// Plans in a full effort: memory is priced higher, then shares are shifted.
+/// Number of plans in a full draft: as requested, with memory priced higher, then with shifted shares.
 const FULL: u64 = 5;
-/// Drafts per class that correct the bound.
+/// Maximum number of drafts per class that correct the bound.
 const DRAFTED: u64 = 6;
-/// Drafts of a full effort that search the least on the host.
+/// Maximum number of full drafts in the search for the lowest level.
 const SHIFTED: u64 = 4;
-/// The ratio of two bounds below which a point is surely faster; bounds are inexact.
+/// A point is surely faster if the ratio of the bounds is below this; bounds are inexact.
 const CLEARLY: f64 = 0.85;
 const KEPT: usize = 3;
-/// Sketches may use one part in `SKETCHED` of the remaining work.
+/// Sketches may use the remaining work divided by `SKETCHED`.
 const SKETCHED: u64 = 4;
-/// The larger number of levels to add when caches move back from the host to the devices.
+/// Maximum number of levels to add if the caches move back to the devices.
 const MOVED: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DraftEffort {
-    /// One plan, divided as the point requires.
+    /// One plan, with the point's way.
     Once,
-    /// All plans of a full draft for its placement.
+    /// All plans of a full draft.
     Full,
 }
 
@@ -57,7 +57,8 @@ impl WorkLimit {
         self.spent.saturating_add(work) <= self.work
     }
 
-    /// Takes `work` for `plans` plans if it suffices; returns true if it did. The first plan is always made.
+    /// Subtracts `work` for `plans` plans if enough work remains; returns true in that case. The first plan is always
+    /// made.
     fn take(&mut self, plans: u64, work: u64) -> bool {
         let is_first = self.made == 0 && plans == 1;
         let enough = is_first || self.spent + work <= self.work;
@@ -69,7 +70,7 @@ impl WorkLimit {
         enough
     }
 
-    /// Takes the work for a draft that corrects the bound; returns true if it sufficed.
+    /// Subtracts the work of a draft that corrects the bound; returns true if enough work remained.
     fn take_draft(&mut self, costs: Costs) -> bool {
         let enough = self.drafts > 0 && self.take(1, costs.draft);
         self.drafts = self.drafts.saturating_sub(1);
@@ -77,7 +78,6 @@ impl WorkLimit {
     }
 }
 
-/// A draft that fits.
 pub(super) struct TrialResult {
     pub(super) point: Point,
     pub(super) changes: Vec<Change>,
@@ -88,10 +88,8 @@ pub(super) struct TrialResult {
 }
 
 impl Search<'_> {
-    /// Returns the fastest points of these classes, planned and proved.
     pub(super) fn fastest(&mut self, classes: &[Class]) -> Vec<Advice> {
         let points = self.starts(classes);
-        // Each class gets an equal part of the remaining work.
         let mut found: Vec<TrialResult> = Vec::new();
         let mut rest = points.as_slice();
         while !rest.is_empty() {
@@ -102,7 +100,6 @@ impl Search<'_> {
             if cost > self.effort.left() {
                 n = 1;
             }
-            // The first draft is always made.
             if dearest(&rest[0].1) > self.effort.left() && !found.is_empty() {
                 self.effort.complete = false;
                 break;
@@ -117,7 +114,7 @@ impl Search<'_> {
                 self.effort.spend(allowed.made, allowed.spent);
                 self.effort.complete &= !allowed.short;
                 if let Some(one) = &one {
-                    // Reserve the work of its proof.
+                    // Reserve the work for the proof.
                     self.effort.spend(0, self.costs[one.point.way].proof);
                 }
                 found.extend(one);
@@ -128,7 +125,7 @@ impl Search<'_> {
         self.name(found)
     }
 
-    /// Selects the first points of each class: of the requested mode, and of other modes.
+    /// Selects each class's first points of the requested mode and of other modes.
     fn starts(&mut self, classes: &[Class]) -> Vec<(Class, Vec<TimedPoint>)> {
         let asked = self.space.base.split_mode;
         let mut points: Vec<(Class, Vec<TimedPoint>)> = Vec::new();
@@ -138,7 +135,7 @@ impl Search<'_> {
             let (own, others): (Vec<TimedPoint>, Vec<TimedPoint>) =
                 all.into_iter().partition(is_own);
             for best in [own, others] {
-                // Skip a class if a class that gives up less is clearly faster by the bound.
+                // Skip a class if a class with fewer losses is clearly faster according to the bound.
                 let idle = points.iter().any(|(other, of)| {
                     let times = of.first().zip(best.first());
                     *other != class
@@ -154,7 +151,6 @@ impl Search<'_> {
         self.sort_by_sketch(points)
     }
 
-    /// Sorts points by the speed of their sketches, if work remains.
     fn sort_by_sketch(
         &mut self,
         mut points: Vec<(Class, Vec<TimedPoint>)>,
@@ -214,7 +210,7 @@ impl Search<'_> {
         })
     }
 
-    /// Returns the fastest fitting draft of these points, each corrected to be as mild as possible.
+    /// Returns the fastest draft that fits. Each point is first corrected to the mildest point that fits.
     fn first_that_fits(
         &self,
         class: Class,
@@ -223,7 +219,7 @@ impl Search<'_> {
     ) -> Option<TrialResult> {
         let mut best: Option<TrialResult> = None;
         for (start, time) in points {
-            // By the bound, the other points are slower than the best draft.
+            // According to the bound, the remaining points are slower than the best draft.
             if allowed.drafts == 0 || best.as_ref().is_some_and(|b| b.us_per_token <= *time) {
                 break;
             }
@@ -241,7 +237,7 @@ impl Search<'_> {
     }
 
     /// Tries a draft with its caches back on the devices and a few more levels on the host. Returns it if it fits and
-    /// is not slower; the bound is too inexact to decide this.
+    /// is not slower. Only a draft can decide this, because the bound is too inexact.
     fn with_caches_moved_back(
         &self,
         found: TrialResult,
@@ -278,7 +274,7 @@ impl Search<'_> {
         Some(found)
     }
 
-    /// Returns the mildest fitting draft like this point; the memory of one draft corrects the bound for the next.
+    /// Returns the mildest draft that fits, from the point `start`. Each draft corrects the bound for the next.
     fn correct(&self, class: Class, start: &Point, allowed: &mut WorkLimit) -> Option<TrialResult> {
         let costs = self.costs[start.way];
         let mut known = self.bound.known[start.way].clone();
@@ -286,7 +282,6 @@ impl Search<'_> {
         let mut tried: BTreeSet<Point> = BTreeSet::new();
         let mut at = self.by_engine(&known, self.mildest(class, &known, start)?);
         let last = self.space.last_level(start.chain);
-        // Steps grow while the bound stays wrong.
         let mut step = 1;
         while tried.insert(at) && allowed.take_draft(costs) {
             let Some(found) = self.draft(&known, &at, DraftEffort::Once) else {
@@ -305,13 +300,13 @@ impl Search<'_> {
             let next = next.map(|next| self.by_engine(&known, next));
             at = match next {
                 Some(next) if !tried.contains(&next) && (!fits || milder(&next, &at)) => next,
-                // The bound may be too strict: try one level less.
+                // The bound may be too strict: try one level lower.
                 _ if fits && at.level > self.space.first_level(at.chain) => Point {
                     level: at.level - 1,
                     ..at
                 },
                 _ if fits => break,
-                // The bound is too optimistic: try the next milder step beyond it.
+                // The bound is too optimistic: try a smaller context.
                 _ if class.context && at.ctx_size > 2 * CELLS && step == 1 => Point {
                     ctx_size: (at.ctx_size - at.ctx_size / 16) / CELLS * CELLS,
                     ..at
@@ -343,7 +338,6 @@ impl Search<'_> {
                 return Some(found);
             }
         }
-        // Unequal devices may need shifted shares.
         if best.is_some() || !self.may_shift(start.way) || !allowed.take(FULL, FULL * costs.draft) {
             return best;
         }
@@ -353,7 +347,6 @@ impl Search<'_> {
         found.draft.fits().then_some(found)
     }
 
-    /// True if plans of this way may shift shares to fit.
     fn may_shift(&self, way: usize) -> bool {
         use super::shares::Shares;
         let shared = &self.space.ways[way];
@@ -361,7 +354,7 @@ impl Search<'_> {
         shared.way.mode == SplitMode::Tensor && shared.shares == Shares::Asked && !asked
     }
 
-    /// Returns the drafts with less on the host, if shifted shares make room on unequal devices. Tries the fastest
+    /// Replaces drafts on unequal devices by drafts at a lower level if shifted shares make room. Tries the fastest
     /// drafts first, until the work runs out.
     fn with_shares_shifted(&mut self, mut found: Vec<TrialResult>) -> Vec<TrialResult> {
         if !self.space.devices_differ() {
@@ -387,7 +380,6 @@ impl Search<'_> {
         out
     }
 
-    /// Searches for the draft with the least on the host, between the requested part and the draft's.
     fn shift_shares(&self, mut best: TrialResult) -> TrialResult {
         let known = &self.bound.known[best.point.way];
         let (mut low, mut high) = (self.space.first_level(best.point.chain), best.point.level);

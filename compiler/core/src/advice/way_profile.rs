@@ -9,19 +9,17 @@ use super::shares::SharedWay;
 use super::times::Times;
 use crate::pipeline::{Sketch, StoredBytes};
 
-/// The measured profile of one way to divide.
 #[derive(Clone, Debug)]
 pub(super) struct WayProfile {
-    /// The part of its stage's bytes that each device stores.
+    /// Fraction of its stage's bytes that each device stores.
     pub(super) parts: Vec<StoredBytes>,
-    /// Memory of intermediate values per device, relative to the estimate of [`Compute`].
+    /// Memory of intermediate values per device, divided by the estimate of [`Compute`].
     pub(super) compute: Vec<f64>,
-    /// Times with an empty host.
+    /// Token times with an empty host.
     pub(super) times: Times,
 }
 
 impl WayProfile {
-    /// Creates the profile of devices that hold whole layers.
     pub(super) fn whole(devices: usize, times: Times) -> WayProfile {
         let all = StoredBytes {
             experts: 1.0,
@@ -59,7 +57,6 @@ impl WayProfile {
         }
     }
 
-    /// Corrects the memory of intermediate values by a draft at a point.
     pub(super) fn learn(
         &mut self,
         compute: Compute,

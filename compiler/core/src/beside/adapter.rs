@@ -1,4 +1,4 @@
-//! The memory of adapters: each tensor is with the tensor that it changes.
+//! The memory of adapters. Each adapter tensor is at the place of the tensor that it changes.
 
 use tpc_gguf::GgufFile;
 
@@ -26,7 +26,7 @@ pub(super) fn adapter(
             .trim_end_matches(".lora_b");
         match place(base, &places, placement) {
             None => out.host.add(bytes),
-            // A split back end has small tensors whole on every device.
+            // A split back end keeps small tensors whole on every device.
             Some(_) if places.is_split => out.devices.iter_mut().for_each(|d| d.add(bytes)),
             Some(d) => out.devices[d].add(bytes),
         }
@@ -48,7 +48,7 @@ fn place(base: &str, places: &Blocks, placement: &Placement) -> Option<usize> {
     if is_expert && layer.is_some_and(|l| placement.host_experts.contains(l)) {
         return None;
     }
-    // Control vectors have a direction per layer, without the embedding.
+    // Control vectors have one direction per layer, but not for the embedding.
     let direction = || base.strip_prefix("direction.")?.parse::<u64>().ok();
     match layer.or_else(direction) {
         Some(l) => places.block(l),

@@ -1,5 +1,3 @@
-//! The memory of a draft model: by a plan of its own, or by its header.
-
 use tpc_gguf::GgufFile;
 use tpc_ir::{Device, Place};
 use tpc_models::Drafting;
@@ -10,7 +8,6 @@ use super::{Draft, ExtraFileMemory, Part};
 use crate::pipeline::Origin;
 use crate::placement::{HostExperts, Placement, SplitMode};
 
-/// Computes the memory of a draft model, for a context with the model's number of cells.
 pub(super) fn draft(
     draft: &Draft,
     file: &GgufFile,
@@ -38,7 +35,7 @@ fn ctx_size(model: &GgufFile, placement: &Placement) -> u64 {
     placement.ctx_size.or_else(trained).unwrap_or(4096).max(1)
 }
 
-/// Returns the placement of a draft, and its devices' positions in the model's list.
+/// Returns the draft model's placement, and the positions of its devices in the model's list.
 fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placement, Vec<usize>) {
     let mut out = Placement {
         overrides: Vec::new(),
@@ -87,14 +84,14 @@ fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placem
     {
         out.tensor_split = None;
     }
-    // A draft on one device needs no tensor split; the default is a split by layers.
+    // A draft model on one device needs no tensor split. The default split is by layers.
     if positions.len() == 1 || placement.split_mode == SplitMode::Auto {
         out.split_mode = SplitMode::Layer;
     }
     (out, positions)
 }
 
-/// Computes the memory by a plan; `None` if tpc cannot plan the file.
+/// Computes the memory from a plan; `None` if tpc cannot plan the file.
 fn planned_memory(file: &GgufFile, placement: &Placement) -> Option<(Vec<Part>, Part)> {
     let prepared = Origin::File(file).prepare(placement).ok()?;
     let draft = prepared.draft(placement).ok()?;
@@ -123,7 +120,7 @@ fn of_print(print: Footprint) -> Part {
     }
 }
 
-/// Computes the memory by the header. Blocks without keys read the model's cache.
+/// Computes the memory from the header. Blocks without keys read the model's cache.
 fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let n = blocks(file);
     let places = Blocks::of(n, placement);
@@ -159,7 +156,7 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     (devices, host)
 }
 
-/// True if a block has keys, and therefore a cache.
+/// True if a block computes keys. It then has a cache.
 fn has_keys(file: &GgufFile, of: u64) -> bool {
     let keys = ["attn_k.", "attn_qkv.", "attn_kv_a_mqa."];
     let mut tensors = file.header().tensors().iter();

@@ -1,16 +1,13 @@
-//! Computes the bytes of weights and caches from a header, for architectures that tpc does not plan.
-
 use tpc_gguf::{GgufFile, Metadata};
 
 use super::Part;
 use crate::placement::{Placement, SplitMode, Unit, by_layers};
 
-/// Parses the block in a tensor's name: 3 in `blk.3.attn_q.weight`.
+/// Parses the block of a tensor name: 3 in `blk.3.attn_q.weight`.
 pub(super) fn block(name: &str) -> Option<u64> {
     name.strip_prefix("blk.")?.split('.').next()?.parse().ok()
 }
 
-/// The metadata under the keys of the file's architecture.
 pub(super) struct Keys<'f> {
     metadata: &'f Metadata,
     pub(super) arch: String,
@@ -26,7 +23,7 @@ impl<'f> Keys<'f> {
         }
     }
 
-    /// Reads a number, or the largest of an array with one per layer.
+    /// Reads a number, or the largest number of a per-layer array.
     pub(super) fn number(&self, key: &str) -> Option<u64> {
         let key = format!("{}.{key}", self.arch);
         let one = self.metadata.get_u64(&key).ok().flatten();
@@ -44,16 +41,16 @@ impl<'f> Keys<'f> {
     }
 }
 
-/// Counts the blocks by the tensors; the header's key is ignored.
+/// Counts the blocks that have tensors. Ignores the header's block count.
 pub(super) fn blocks(file: &GgufFile) -> u64 {
     let tensors = file.header().tensors().iter();
     let last = tensors.filter_map(|t| block(&t.name)).max();
     last.map_or(0, |l| l + 1)
 }
 
-/// The places of blocks: the position of a device, or `None` for the host.
+/// The place of each block: a device's position, or `None` for the host.
 pub(super) struct Blocks {
-    /// Per block, then the output.
+    /// Places of the blocks, then of the output.
     places: Vec<Option<usize>>,
     /// True if every device has a part of every block.
     pub(super) is_split: bool,
@@ -97,7 +94,6 @@ impl Blocks {
     }
 }
 
-/// Returns llama.cpp's default shares of layers: the memory of each device.
 fn memory_shares(placement: &Placement) -> Vec<f64> {
     let n = placement.devices.len();
     let all: Option<Vec<f64>> = (0..n)
@@ -107,7 +103,7 @@ fn memory_shares(placement: &Placement) -> Vec<f64> {
         .unwrap_or_else(|| vec![1.0; n])
 }
 
-/// Computes the bytes of a block's KV cache of `cells` cells; 0 if the header lacks the sizes.
+/// Computes the bytes of a block's KV cache with `cells` cells; 0 if the header lacks the sizes.
 pub(super) fn cache(file: &GgufFile, block: u64, cells: u64, bytes: [f64; 2]) -> u64 {
     let keys = Keys::of(file);
     let layers = blocks(file).max(keys.number("block_count").unwrap_or(0));
@@ -129,8 +125,8 @@ pub(super) fn cache(file: &GgufFile, block: u64, cells: u64, bytes: [f64; 2]) ->
     (cells as f64 * kv_heads as f64 * (k + v)) as u64
 }
 
-/// Sums the tensor bytes per device and on the host. Blocks are on the device that runs them, the embedding on the
-/// host, other tensors with the output. An embedding that is also the output is stored twice.
+/// Sums the tensor bytes per device and on the host. Blocks are on the devices that run them. The embedding is on the
+/// host, other tensors are with the output. An embedding that is also the output is stored twice.
 pub(super) fn weights(file: &GgufFile, blocks: &Blocks, devices: usize) -> (Vec<Part>, Part) {
     let mut out = vec![Part::default(); devices];
     let mut host = Part::default();

@@ -1,11 +1,11 @@
-//! Memory of the files that a command loads in addition to the model, computed from their headers.
+//! Memory of additional files, computed from their headers.
 //!
 //! - `request`: the requested files;
-//! - `draft`: a draft, by its plan, or by its header if tpc does not know the architecture;
-//! - `header`: weights and caches, computed from the header alone;
-//! - `projector`: an encoder of images or sound;
+//! - `draft`: a draft model, from its plan, or from its header if tpc does not know the architecture;
+//! - `header`: weights and caches from a header;
+//! - `projector`: image and sound encoders;
 //! - `adapter`: LoRA adapters and control vectors;
-//! - `vocabulary`: compares the tokens of a draft and its model.
+//! - `vocabulary`: compares the tokens of a draft model and the model.
 
 mod adapter;
 mod draft;
@@ -22,10 +22,10 @@ use tpc_gguf::GgufFile;
 
 use crate::placement::Placement;
 
-/// Reads the header of a file; returns `None` if it cannot.
+/// Reads the header of a file; `None` if that fails.
 pub type Open<'o> = &'o dyn Fn(&str) -> Option<GgufFile>;
 
-/// Counts the files of a request on a placement's devices. Unreadable files are left out.
+/// Computes the memory of the requested files on a placement's devices. Skips unreadable files.
 pub fn count(
     request: &Request,
     model: &GgufFile,
@@ -74,11 +74,11 @@ pub fn count(
 }
 
 impl Placement {
-    /// Subtracts the memory of these files from the placement's devices and host.
+    /// Subtracts the memory of these files from the devices and the host.
     #[must_use]
     pub fn with_files(mut self, beside: Vec<ExtraFileMemory>) -> Placement {
         let n = self.devices.len();
-        // Devices beyond the list share the last profile; now each needs its own.
+        // Devices beyond the list share the last profile. From here on each device needs its own profile.
         let profiles = (0..n).map(|d| self.topology.device(d).clone());
         self.topology.devices = profiles.collect();
         for b in &beside {

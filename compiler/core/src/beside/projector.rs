@@ -1,17 +1,14 @@
-//! The memory of an encoder of images or sound.
-
 use tpc_gguf::GgufFile;
 
 use super::{ExtraFileMemory, Part, Projector};
 use crate::placement::Placement;
 
-/// Patches that llama.cpp reserves buffers for if the encoder takes images of any size: 46 × 46 tokens of four patches.
+/// Patches that llama.cpp reserves for encoders of any image size: 46 × 46 tokens of four patches.
 const PATCHES_OF_ANY_SIZE: u64 = 4 * 46 * 46;
 
-/// Frames of sound per batch: thirty seconds.
+/// Sound frames per batch: thirty seconds.
 const FRAMES: u64 = 1500;
 
-/// Computes the memory of an encoder, on the first device of the host's machine or on the host.
 pub(super) fn projector(
     projector: &Projector,
     file: &GgufFile,
@@ -34,7 +31,7 @@ pub(super) fn projector(
     out
 }
 
-/// Estimates an encoder's buffers. A patch has its state, queries, keys and values, and the wider intermediate value of
+/// Estimates an encoder's buffers. Each patch has a state, queries, keys, values, and the wider intermediate value of
 /// attention and feed-forward. Attention is fused.
 fn compute(file: &GgufFile) -> u64 {
     let metadata = file.header().metadata();

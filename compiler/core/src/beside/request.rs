@@ -1,13 +1,11 @@
-//! The files that a command loads in addition to the model.
-
 use tpc_ir::DType;
 
-/// A draft with its own file (`-md`).
+/// A draft model (`-md`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
     /// The file.
     pub file: String,
-    /// Type of the draft model's K cache (`-ctkd`). llama.cpp's default is f16 for any cache type of the model.
+    /// Type of the draft model's K cache (`-ctkd`). llama.cpp's default is always f16.
     pub cache_type_k: DType,
     /// Type of the draft model's V cache (`-ctvd`).
     pub cache_type_v: DType,
@@ -33,14 +31,14 @@ impl Draft {
     }
 }
 
-/// An encoder of images or sound (`--mmproj`).
+/// An image or sound encoder (`--mmproj`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Projector {
     /// The file.
     pub file: String,
-    /// True if it stays on the host (`--no-mmproj-offload`).
+    /// True if the encoder stays on the host (`--no-mmproj-offload`).
     pub on_host: bool,
-    /// Position of its device (`-mmdev`); `None` for the first of the host's machine.
+    /// Position of the encoder's device (`-mmdev`); `None` for the host machine's first device.
     pub device: Option<usize>,
 }
 
@@ -56,7 +54,7 @@ pub struct Adapter {
 /// All additional files of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// The draft.
+    /// The draft model.
     pub draft: Option<Draft>,
     /// The encoder.
     pub projector: Option<Projector>,

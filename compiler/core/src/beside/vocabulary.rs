@@ -1,16 +1,14 @@
-//! Comparison of the tokens of a draft and its model.
-
 use tpc_gguf::{GgufFile, StrList};
 
 use crate::placement::Difference;
 
-/// llama.cpp's limit for the difference in the number of tokens.
+/// Maximum difference between the numbers of tokens in llama.cpp.
 const MOST_MORE: usize = 128;
 
-/// The first token to compare; earlier ones are special in many vocabularies.
+/// The first token to compare. Earlier tokens are special in many vocabularies.
 const FIRST: usize = 5;
 
-/// Finds a difference between the tokens of a draft and a model; `None` if they match or a file lacks tokens.
+/// Finds a difference between the models' tokens; `None` if they match or a file lacks tokens.
 pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     let kind = |f: &GgufFile| -> Option<String> {
         let kind = f.header().metadata().get_str("tokenizer.ggml.model");
@@ -26,7 +24,7 @@ pub fn differs(model: &GgufFile, draft: &GgufFile) -> Option<Difference> {
     };
     match (tokens(model), tokens(draft)) {
         (Some(model), Some(draft)) => compare_tokens(&model, &draft),
-        // A header without tokens still states their number.
+        // A header without tokens still has the number of tokens.
         _ => compare_counts(size(model)?, size(draft)?),
     }
 }

@@ -1,4 +1,4 @@
-//! Bands: errors of estimates against measurements, per kind of estimate.
+//! Error bands: the errors of estimates against measurements, per kind of estimate.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,22 +8,22 @@ use tpc_passes::machine::Way;
 use tpc_passes::machine::{Backend, CardClass, Engine, Topology};
 use tpc_passes::plan::{Estimate, ModelKind};
 
-/// The minimum number of measurements for a kind to have its own band.
+/// Minimum number of measurements for a kind to have its own band.
 pub const LEAST_ROWS: usize = 4;
 
-/// The minimum band: measurements of one machine differ by this much from day to day.
+/// Minimum band. Measurements of one machine differ by this from day to day.
 const LEAST: f64 = 0.05;
 
-/// The minimum band of a kind without measurements: a factor of two.
+/// Minimum band of a kind without measurements: a factor of two.
 const GUESS: f64 = std::f64::consts::LN_2;
 
-/// A kind of estimates; `None` matches any value.
+/// A kind of estimate. `None` matches any value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CellKey {
     /// True for ik_llama.cpp, false for llama.cpp.
     pub ik: bool,
-    /// The way in which devices work together.
+    /// The split: one device, layers, tensors, or weights on the host.
     pub way: Way,
     /// The back end.
     #[serde(default)]
@@ -36,23 +36,23 @@ pub struct CellKey {
     pub kind: Option<ModelKind>,
 }
 
-/// The errors of a kind.
+/// The errors of a kind of estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     /// The kind.
     pub key: CellKey,
-    /// Measurements.
+    /// Number of measurements.
     pub rows: usize,
-    /// Sources that published the measurements.
+    /// Number of publishers of the measurements.
     pub sources: usize,
     /// The largest error, as |ln(estimated / measured)|.
     pub worst: f64,
-    /// The error that 90 % of further estimates stay within.
+    /// Error bound of 90 % of further estimates.
     pub band: f64,
 }
 
-/// The error of an estimate on a row that the constants were not fitted on.
+/// The error of an estimate for a row that was not used for fitting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObservedError {
     /// The kind, without `None` fields.
@@ -63,7 +63,7 @@ pub struct ObservedError {
     pub error: f64,
 }
 
-/// The bands of all kinds.
+/// The bands of all kinds of estimate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BandTable {
     cells: BTreeMap<CellKey, Cell>,
@@ -72,28 +72,30 @@ pub struct BandTable {
 /// The band of an estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// The error that 90 % of estimates stay within, as |ln(estimated / true)|.
+    /// Error bound of 90 % of estimates, as
+    /// ln(estimated / true)
+    /// .
     pub error: f64,
-    /// The number of measurements.
+    /// Number of measurements.
     pub rows: usize,
     /// Kinds without measurements; empty if calibrated.
     pub not_calibrated_for: Vec<String>,
 }
 
 impl Band {
-    /// Returns the lowest and the highest speed.
+    /// Returns the lowest and the highest speed within the band.
     pub fn range(&self, speed: f64) -> [f64; 2] {
         [speed * (-self.error).exp(), speed * self.error.exp()]
     }
 
-    /// True if estimates of this kind were measured.
+    /// True if estimates of this kind are measured.
     pub const fn is_calibrated(&self) -> bool {
         self.not_calibrated_for.is_empty()
     }
 }
 
 impl CellKey {
-    /// Lists the kinds that contain this one, itself first.
+    /// Lists this kind, then the kinds that contain it.
     fn wider(self) -> [CellKey; 5] {
         let any = |back_end, class, kind| CellKey {
             back_end,
@@ -111,8 +113,8 @@ impl CellKey {
     }
 }
 
-/// Computes the bound that 90 % of further errors stay within: of `n` sorted errors, the one at rank ⌈0.9 (n + 1)⌉.
-/// With fewer than nine errors, the largest is widened by 2 / n instead.
+/// Computes the bound of 90 % of further errors: of `n` sorted errors, the error at rank ⌈0.9 (n + 1)⌉. With fewer than
+/// nine errors, the largest error times (1 + 2 / n).
 pub fn band_of(errors: &[f64]) -> f64 {
     let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -127,7 +129,7 @@ pub fn band_of(errors: &[f64]) -> f64 {
 }
 
 impl BandTable {
-    /// Groups errors into a table.
+    /// Groups errors by kind.
     pub fn new(seen: &[ObservedError]) -> BandTable {
         let mut groups: BTreeMap<CellKey, Vec<&ObservedError>> = BTreeMap::new();
         for s in seen {
@@ -197,7 +199,6 @@ impl BandTable {
         }
     }
 
-    /// Names the widest kinds with too few rows.
     fn lacking_kinds(&self, key: CellKey) -> Vec<String> {
         let [_, of_class, of_kind, of_back_end, _] = key.wider();
         let back_end = key.back_end.map_or("", Backend::name);
@@ -228,7 +229,7 @@ struct File {
     cells: Vec<Cell>,
 }
 
-/// Returns this repository's table, which `fit-cost` writes.
+/// Returns the table of this repository, written by `fit-cost`.
 pub fn table() -> &'static BandTable {
     static TABLE: LazyLock<BandTable> = LazyLock::new(|| {
         BandTable::from_ron(include_str!("bands.ron")).expect("invariant: a test reads it")
@@ -237,7 +238,7 @@ pub fn table() -> &'static BandTable {
 }
 
 impl BandTable {
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
     /// Returns an error if the text is not a table.
@@ -272,8 +273,8 @@ impl BandTable {
         out + "])\n"
     }
 
-    /// Returns the band of an estimate. Uses the machine's own calibration if there is one, else the widest band of the
-    /// device classes. A class has its usual back end unless the user names one.
+    /// Returns the band of an estimate: from the machine's own calibration if it has one, or else the widest band of
+    /// the device classes. A class has its usual back end unless the user names another.
     pub fn of_estimate(
         &self,
         e: &Estimate,

@@ -4,7 +4,7 @@ use super::fields::{BOTH, field};
 use super::measured::{Measurement, Test};
 use super::reading::Reading;
 
-/// Splits a line into unquoted fields; a doubled quote stands for one.
+/// Splits a line into fields without quotes. A doubled quote is one quote.
 fn fields(line: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     let (mut quoted, mut chars) = (false, line.chars().peekable());
@@ -28,7 +28,7 @@ fn push(fields: &mut [String], c: char) {
     }
 }
 
-/// Finds the line and columns of the first header.
+/// Finds the first header. Returns its line and columns.
 pub(super) fn header(text: &str) -> Option<(usize, Vec<String>)> {
     let lines = text.lines().enumerate();
     let mut headers = lines.filter(|(_, l)| l.contains("avg_ts") && l.contains("n_gen"));
@@ -36,7 +36,6 @@ pub(super) fn header(text: &str) -> Option<(usize, Vec<String>)> {
     (!line.contains(['|', '{', ':'])).then(|| (i, fields(line)))
 }
 
-/// Reads the lines after a header.
 pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], out: &mut Reading) {
     for (i, line) in text.lines().enumerate().skip(header + 1) {
         if line.trim().is_empty() {
@@ -63,7 +62,6 @@ pub(super) fn read(file: &str, text: &str, header: usize, columns: &[String], ou
     }
 }
 
-/// Reads a llama-bench row from pairs of field and value.
 pub(super) fn row<'a>(
     file: &str,
     line: usize,
@@ -83,7 +81,7 @@ pub(super) fn row<'a>(
         }
     }
     let Some(speed) = speed else {
-        let cure = "expected a number in `avg_ts`: tokens per second";
+        let cure = "give the tokens per second in `avg_ts`";
         return out.complain(file, line, "the speed is missing or not a number", cure);
     };
     found.speed = speed;

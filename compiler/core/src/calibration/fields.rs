@@ -1,5 +1,3 @@
-//! Fields common to llama-bench's formats.
-
 use super::measured::{Measurement, Test};
 
 /// Parses a test such as `pp512` or `tg128 @ d4096`.
@@ -18,7 +16,7 @@ pub(super) fn test(name: &str) -> Option<(Test, u64)> {
 
 pub(super) const BOTH: &str = "the row measures prompt and generation together";
 
-/// Parses shares such as `3/1` or `3,1`; `None` for zeros and other texts.
+/// Parses shares such as `3/1` or `3,1`; `None` if all are zero or the text has another form.
 pub(super) fn shares(text: &str) -> Option<Vec<f64>> {
     let parts = text
         .split(['/', ',', ';'])

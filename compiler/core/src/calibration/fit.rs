@@ -1,5 +1,3 @@
-//! Fits the factors of a machine to its user's measurements.
-
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -13,13 +11,14 @@ use super::reading::Reading;
 use crate::pipeline::{Origin, Outline, ways};
 use crate::placement::{HostExperts, Placement, SplitMode, parse_cache_type};
 
-/// Maximum plans per file; each takes a fraction of a second.
+/// Maximum number of plans per file; a plan takes a fraction of a second.
 const MAX_PLANS: usize = 16;
 
-/// Permitted relative difference between a row's and the model's parameters; some programs count drafts and embeddings.
+/// Maximum relative difference of parameters between a row and the model. Some programs count draft blocks and
+/// embeddings.
 const SAME_MODEL: f64 = 0.06;
 
-/// The minimum residual error: measurements of one machine differ by this much from day to day.
+/// Minimum residual error. Measurements of one machine differ by this from day to day.
 const LEAST_RESIDUAL: f64 = 0.03;
 
 /// A measured row, with the kernels and transfers of its batch.
@@ -48,14 +47,14 @@ impl Case {
     }
 }
 
-/// A measured row with its estimates.
+/// A measured row with two estimates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReproducedRow {
     /// The measurement.
     pub row: Measurement,
-    /// The profile's estimate.
+    /// Estimate of the profile.
     pub before: f64,
-    /// The calibrated profile's estimate.
+    /// Estimate of the calibrated profile.
     pub after: f64,
 }
 
@@ -72,7 +71,7 @@ pub struct CalibrationFit {
 
 type Factor = fn(&mut Calibration) -> &mut f64;
 
-/// The factors to fit, with the expected spread of their logarithms: a few rows change a factor little.
+/// Factors to fit, with the expected spread of their logarithms. A few rows change a factor little.
 const FACTORS: [(Factor, f64); 5] = [
     (|c| &mut c.bandwidth, 0.3),
     (|c| &mut c.compute, 0.6),
@@ -86,7 +85,7 @@ const SPREAD: f64 = 0.04;
 /// Fits the factors of the placement's machine to the rows that measure the model.
 ///
 /// # Errors
-/// Returns the diagnostics of the model, or TPC0414 if no row measures it.
+/// Returns the diagnostics of the model, or TPC0414 if no row measures the model.
 pub fn calibrate(
     file: &str,
     reading: Reading,
@@ -108,7 +107,7 @@ pub fn calibrate(
         outlines: BTreeMap::new(),
     };
     planner.placement.topology.calibration = None;
-    // The measured rows ran, so they fit the memory.
+    // The measured configurations ran, so ignore the memory.
     for d in &mut planner.placement.topology.devices {
         d.memory = None;
     }
@@ -268,12 +267,11 @@ impl Planner<'_> {
     }
 }
 
-/// Computes the loss: squares of errors, and of the factors' logarithms.
 fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     let profile = c.apply_to(EngineProfile::of(c.engine));
     let errors = cases.iter().map(|case| {
         let e = case.error(topology, &profile) / SPREAD;
-        // For an outlier the loss grows linearly.
+        // The loss of outliers is linear.
         if e.abs() > 3.0 {
             6.0 * e.abs() - 9.0
         } else {
@@ -285,8 +283,7 @@ fn loss(c: &Calibration, topology: &Topology, cases: &[Case]) -> f64 {
     errors.sum::<f64>() + far.iter().sum::<f64>()
 }
 
-/// Fits one factor at a time, with halving steps. The search needs no derivatives and gives the same result on every
-/// machine.
+/// Fits one factor at a time with halving steps. This needs no derivatives and gives the same result on every machine.
 fn fit(engine: Engine, topology: &Topology, cases: &[Case]) -> Calibration {
     let mut out = Calibration::none(engine);
     let mut best = loss(&out, topology, cases);
@@ -328,8 +325,8 @@ fn way(case: &Case) -> Way {
     case.bill.way()
 }
 
-/// Computes the residual error: the largest error, increased for few rows. Without rows, returns the default of an
-/// untested calibration.
+/// Computes the residual error: the largest error, increased if rows are few. Returns the default of an untested
+/// calibration if there are none.
 fn residual(errors: &[f64]) -> f64 {
     let n = errors.len() as f64;
     if errors.is_empty() {

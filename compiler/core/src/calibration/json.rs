@@ -5,12 +5,11 @@ use serde_json::Value;
 use super::csv;
 use super::reading::Reading;
 
-/// Reads an array of rows, or one row per line.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     if text.trim_start().starts_with('[') {
         match serde_json::from_str::<Vec<Value>>(text) {
             Ok(rows) => {
-                // The JSON reader reports no lines, so a row is at the line of its speed.
+                // serde_json reports no lines, so search the text for each row's speed.
                 let mut lines = text
                     .lines()
                     .enumerate()
@@ -22,7 +21,7 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
             }
             Err(e) => {
                 let wrong = format!("invalid JSON: {}", reason(&e));
-                let cure = "expected the whole array that `llama-bench -o json` prints";
+                let cure = "give the whole array that `llama-bench -o json` prints";
                 out.complain(file, e.line(), &wrong, cure);
             }
         }
@@ -36,13 +35,13 @@ pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
             Ok(value) => row(file, i + 1, &value, out),
             Err(e) => {
                 let wrong = format!("invalid JSON: {}", reason(&e));
-                out.complain(file, i + 1, &wrong, "expected one object per line");
+                out.complain(file, i + 1, &wrong, "write one object per line");
             }
         }
     }
 }
 
-/// Returns the reason why a text is not JSON, without serde's position.
+/// Returns serde's error message without its position.
 fn reason(e: &serde_json::Error) -> String {
     let text = e.to_string();
     text.split(" at line ")
@@ -53,8 +52,7 @@ fn reason(e: &serde_json::Error) -> String {
 
 fn row(file: &str, line: usize, value: &Value, out: &mut Reading) {
     let Some(object) = value.as_object() else {
-        let cure =
-            "expected an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
+        let cure = "write an object such as {\"n_prompt\": 512, \"n_gen\": 0, \"avg_ts\": 2368.8}";
         return out.complain(file, line, "the row is not an object", cure);
     };
     let pairs: Vec<(&str, String)> = object

@@ -3,7 +3,7 @@
 use super::measured::{Measurement, Test};
 use super::reading::{LogBuffer, Reading};
 
-/// True if a line is from a log: it begins with a time, or a level in brackets.
+/// True if a line begins with a time or a level in brackets, as in logs.
 pub(super) fn is_line(line: &str) -> bool {
     line.starts_with('[')
         && line[1..]
@@ -18,12 +18,10 @@ struct State {
     gpu_layers: Option<u64>,
     ubatch: Option<u64>,
     types: [Option<String>; 2],
-    /// Prompt tokens before the generation.
     prompt: u64,
     devices: Vec<String>,
 }
 
-/// Reads timings and buffers; ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut state = State::default();
     for (i, line) in text.lines().enumerate() {
@@ -124,7 +122,8 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
         Some((number(ms)?, tokens))
     });
     let Some((ms, tokens)) = parts else {
-        let cure = "expected `eval time = 2500.00 ms / 100 tokens (… tokens per second)`";
+        let cure =
+            "give a line such as `eval time = 2500.00 ms / 100 tokens (… tokens per second)`";
         return out.complain(file, line_number, "the timing is cut off", cure);
     };
     let stated = line.split(',').nth(1).and_then(number);
@@ -132,7 +131,7 @@ fn timing(file: &str, line_number: usize, line: &str, state: &mut State, out: &m
     if of_prompt {
         state.prompt = tokens;
     }
-    // Short runs are unreliable: the first tokens wait for kernels to load.
+    // Speeds of short runs are unreliable, because kernels load during the first tokens.
     let least = if of_prompt { 32 } else { 8 };
     if tokens < least {
         return;

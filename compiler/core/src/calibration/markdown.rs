@@ -17,7 +17,7 @@ fn is_rule(cells: &[&str]) -> bool {
     cells.iter().all(of_dashes)
 }
 
-/// Reads every table with the columns `test` and `t/s`; ignores other lines.
+/// Reads every table with the columns `test` and `t/s`. Ignores other lines.
 pub(super) fn read(file: &str, text: &str, out: &mut Reading) {
     let mut columns: Option<Vec<String>> = None;
     for (i, line) in text.lines().enumerate() {
@@ -63,7 +63,7 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
         }
         (None, _) => {
             let wrong = format!("unknown test `{}`", shorten(name));
-            out.complain(file, line, &wrong, "expected pp512, tg128 or tg128 @ d4096");
+            out.complain(file, line, &wrong, "write pp512, tg128 or tg128 @ d4096");
         }
         (_, None) => {
             let wrong = "the speed is not a number".to_owned();
@@ -71,7 +71,7 @@ fn row(file: &str, line: usize, columns: &[String], cells: &[&str], out: &mut Re
                 file,
                 line,
                 &wrong,
-                "expected a speed such as `2368.80 ± 93.24`",
+                "write a speed such as `2368.80 ± 93.24`",
             );
         }
     }

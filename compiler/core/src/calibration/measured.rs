@@ -20,24 +20,24 @@ pub struct Measurement {
     pub speed: f64,
     /// Elements of the model's tensors.
     pub params: Option<f64>,
-    /// Layers on the devices.
+    /// Number of layers on devices.
     pub gpu_layers: Option<u64>,
-    /// Layers whose experts stay on the host.
+    /// Number of layers whose experts stay on the host.
     pub host_experts: Option<u64>,
-    /// llama.cpp's word for the split mode.
+    /// llama.cpp's name of the split mode.
     pub split_mode: Option<String>,
     /// The devices' shares.
     pub shares: Option<Vec<f64>>,
     /// Largest batch of a prompt.
     pub ubatch: Option<u64>,
-    /// Types of the caches.
+    /// K and V cache types.
     pub cache_types: [Option<String>; 2],
-    /// The number of devices, if stated.
+    /// Number of devices, if stated.
     pub devices: Option<usize>,
 }
 
 impl Measurement {
-    /// Creates a row with only a test and a speed.
+    /// Creates a measurement with only a test and a speed.
     pub const fn new(line: usize, test: Test, speed: f64) -> Measurement {
         Measurement {
             line,
@@ -55,7 +55,7 @@ impl Measurement {
         }
     }
 
-    /// Formats the test like llama-bench.
+    /// Formats the test as llama-bench does.
     pub fn name(&self) -> String {
         let test = match self.test {
             Test::Prompt(n) => format!("pp{n}"),

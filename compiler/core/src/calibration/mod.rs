@@ -1,4 +1,4 @@
-//! A user's measurements (llama-bench's output or a server's log), the factors of the machine, and the bands around
+//! Measurements (llama-bench's output or a server's log), the machine's factors fitted to them, and the error bands of
 //! estimates.
 
 mod bands;

@@ -4,7 +4,7 @@ use tpc_diag::{Diagnostic, codes};
 use super::reading::Reading;
 use super::{csv, json, log, markdown};
 
-/// Reads llama-bench's output (md, json, jsonl, csv) or a log; the text determines the format.
+/// Reads llama-bench's output (md, json, jsonl, csv) or a log. Detects the format.
 ///
 /// # Errors
 /// Returns a [`Diagnostic`] if the file contains no measurement.

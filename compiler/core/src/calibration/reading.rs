@@ -1,5 +1,3 @@
-//! The measurements of a file, and complaints about other lines.
-
 use tpc_diag::{Diagnostic, codes};
 
 use super::measured::{Measurement, Test};
@@ -7,10 +5,9 @@ use super::measured::{Measurement, Test};
 /// Maximum file size in bytes.
 pub const MAX_BYTES: u64 = 16 << 20;
 
-/// Maximum measurements of a file.
+/// Maximum number of measurements in a file.
 pub const MAX_ROWS: usize = 2000;
 
-/// Maximum separate complaints.
 const MAX_COMPLAINTS: usize = 20;
 
 /// A buffer in a log.
@@ -20,25 +17,24 @@ pub struct LogBuffer {
     pub device: String,
     /// `model`, `KV`, `compute` or another word.
     pub kind: String,
-    /// MiB.
+    /// Size in MiB.
     pub mib: f64,
 }
 
-/// The contents of a file.
+/// The content of a measurement file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     /// Measured speeds, in the file's order.
     pub rows: Vec<Measurement>,
-    /// The log's buffers.
+    /// Buffers in the log.
     pub buffers: Vec<LogBuffer>,
-    /// Complaints about lines that cannot be used.
+    /// Diagnostics about unusable lines.
     pub complaints: Vec<Diagnostic>,
-    /// Number of further complaints.
+    /// Number of complaints beyond the maximum.
     pub further: usize,
 }
 
 impl Reading {
-    /// Records a line that cannot be used, with the mistake and the correction.
     pub(super) fn complain(&mut self, file: &str, line: usize, wrong: &str, cure: &str) {
         if self.complaints.len() >= MAX_COMPLAINTS {
             self.further += 1;
@@ -49,7 +45,7 @@ impl Reading {
         self.complaints.push(d.help(cure));
     }
 
-    /// Adds a row if there is room and its numbers are plausible.
+    /// Adds a row if its numbers are plausible and the maximum is not reached.
     pub(super) fn row(&mut self, file: &str, row: Measurement) {
         let (Test::Prompt(tokens) | Test::Generation(tokens)) = row.test;
         let usual = tokens > 0 && tokens <= 1 << 24 && row.depth <= 1 << 32;
@@ -59,7 +55,7 @@ impl Reading {
                 row.speed,
                 row.name()
             );
-            let cure = "expected a speed above 0 and a test of at least one token";
+            let cure = "give a speed above 0 and a test of at least one token";
             self.complain(file, row.line, &wrong, cure);
         } else if self.rows.len() >= MAX_ROWS {
             let wrong = format!("more than {MAX_ROWS} measurements");

@@ -1,11 +1,9 @@
-//! The class of a card: by its architecture, else by its name.
-
 use tpc_passes::machine::{CardClass, MemoryKind};
 
 use super::{Card, Vendor};
 
 impl Card {
-    /// Returns the generation of the card.
+    /// Returns the card's class.
     pub fn class(&self) -> CardClass {
         let memory = self.processor.map(|p| p.memory);
         let class = match (self.vendor, &self.capability, &self.arch) {
@@ -71,8 +69,7 @@ fn intel(arch: &str) -> CardClass {
     }
 }
 
-/// Beginnings of the names of each generation, in lower case without vendor, spaces and dashes. The longest match
-/// decides.
+/// First words of names per class, in lower case without vendor, spaces and dashes. The longest match wins.
 const STARTS: &[(&str, CardClass)] = &[
     ("gtx7", CardClass::OldNvidia),
     ("gtx9", CardClass::OldNvidia),
@@ -162,7 +159,7 @@ const STARTS: &[(&str, CardClass)] = &[
     ("apple", CardClass::Apple),
 ];
 
-/// Returns the class of a card of unknown architecture by its name.
+/// Returns the class for a name, if the architecture is unknown.
 pub fn class_of_name(name: &str) -> CardClass {
     let squeezed: String = name
         .to_lowercase()
@@ -174,7 +171,7 @@ pub fn class_of_name(name: &str) -> CardClass {
             .contains(w)
         })
         .collect();
-    // `RTX 5000 Ada` is older than an RTX 50.
+    // `RTX 5000 Ada` is older than the RTX 50 series.
     if squeezed.contains("ada") {
         return CardClass::Ada;
     }

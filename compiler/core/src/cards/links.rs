@@ -1,8 +1,8 @@
 //! The links between cards.
 //!
-//! Cards on a board with a switch use it. Bridges are sold separately, so tpc assumes one only with `--link nvlink`.
-//! Over PCI Express, copies go from card to card if the driver allows it between cards of one vendor. Otherwise they go
-//! through the host's memory: two copies, half as fast.
+//! Cards on a board with a switch use the switch. Bridges are sold separately, so tpc assumes one only with `--link
+//! nvlink`. Copies over PCI Express go from card to card if the cards have one vendor and the driver permits it.
+//! Otherwise they go through the host's memory, as two copies at half the speed.
 
 use tpc_passes::machine::{Link, LinkKind, PairLink};
 
@@ -22,8 +22,8 @@ fn pcie(a: &Card, b: &Card, kind: LinkKind) -> Link {
     }
 }
 
-/// Returns the link between two cards, each with the number of earlier cards of its name. `way` is the kind of link
-/// that the user asks for; bridges are used only on demand.
+/// Returns the link between two cards, each with the number of earlier cards of this name. `way` is the kind of link
+/// that the user requests. Bridges are used only on request.
 pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>) -> Link {
     if way == Some(LinkKind::Network) {
         return Link::network();
@@ -58,8 +58,8 @@ pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>
     pcie(a.0, b.0, kind)
 }
 
-/// Finds the most common link between `devices` devices, and the pairs with another link. Of equally common links it
-/// takes the slower one. `alone` is the link of a single device.
+/// Finds the most common link between `devices` devices, and the pairs with another link. Prefers the slower of equally
+/// common links. `alone` is the link of a single device.
 pub fn most_common(
     devices: usize,
     pair: &dyn Fn(usize, usize) -> Link,
@@ -77,7 +77,7 @@ pub fn most_common(
     apart_from(devices, pair, common.map_or(alone, |(l, _)| *l))
 }
 
-/// Returns a link, and the pairs of `devices` devices with another one.
+/// Returns a link, and the pairs of `devices` devices with another link.
 pub fn apart_from(
     devices: usize,
     pair: &dyn Fn(usize, usize) -> Link,
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!((link.kind, link.bandwidth), (LinkKind::NvSwitch, 450e9));
             assert!(pairs.is_empty(), "{pairs:?}");
         }
-        // Two boards, linked by their network cards.
+        // Two boards, joined by network cards.
         let (link, pairs) = between(&["H100"; 16], None);
         assert_eq!(link.kind, LinkKind::PciePeer);
         assert_eq!(pairs.len(), 2 * 28);
@@ -155,7 +155,6 @@ mod tests {
         assert!((peer.bandwidth - 25.2e9).abs() < 0.1e9, "{peer:?}");
         let (link, _) = between(&["A6000", "A6000"], None);
         assert_eq!(link.kind, LinkKind::PciePeer);
-        // Eight lanes, and two vendors.
         let (link, _) = between(&["4060 Ti", "4090"], Some(LinkKind::PciePeer));
         assert!((link.bandwidth - 12.6e9).abs() < 0.1e9, "{link:?}");
         let (link, _) = between(&["A6000", "W7900"], None);

@@ -1,4 +1,4 @@
-//! Cards by name: a table of graphics cards and accelerators, their names, and the links between them.
+//! A table of graphics cards and accelerators, and the links between them.
 
 mod class;
 mod links;
@@ -41,7 +41,7 @@ impl Vendor {
     }
 }
 
-/// A card's place on PCI Express.
+/// A card's PCI Express interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pcie {
@@ -52,36 +52,36 @@ pub struct Pcie {
 }
 
 impl Pcie {
-    /// Computes the bytes per second that copies reach in each direction: 0.8 of the lanes' rate. A lane of generation
-    /// 3 has 0.985 GB/s; each generation doubles it.
+    /// Computes the bytes per second of copies in each direction: 0.8 of the lanes' rate. A lane has 0.985 GB/s in
+    /// generation 3, and twice the rate of the generation before in later ones.
     pub fn bandwidth(self) -> f64 {
         let lane = 0.985e9 * 2.0_f64.powi(self.r#gen as i32 - 3);
         0.8 * lane * f64::from(self.lanes)
     }
 }
 
-/// Links other than PCI Express. Bandwidths are bytes per second in both directions of all links together.
+/// Links other than PCI Express. Bandwidths count both directions of all links together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fabric {
     /// A switch, or direct links between all devices of a board.
     Switch {
         /// Bytes per second.
         bandwidth: f64,
-        /// Devices of a board.
+        /// Number of devices on a board.
         devices: usize,
     },
     /// Direct links between some devices of a board; rings use all links.
     Mesh {
         /// Bytes per second.
         bandwidth: f64,
-        /// Devices of a board.
+        /// Number of devices on a board.
         devices: usize,
     },
     /// A bridge that is sold separately.
     Bridge {
         /// Bytes per second.
         bandwidth: f64,
-        /// Devices that a bridge joins.
+        /// Number of devices that a bridge joins.
         devices: usize,
     },
 }
@@ -109,9 +109,9 @@ impl Fabric {
 /// The source of a card's memory size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MemorySource {
-    /// Reported by the driver; with the source of the report.
+    /// Reported by the driver. The text is the source of the report.
     Driver(String),
-    /// nvidia-smi's figure, less the driver's memory.
+    /// nvidia-smi's figure less the driver's memory.
     Tool,
     /// Computed from the nominal size.
     Nominal,
@@ -124,7 +124,7 @@ pub enum MemorySource {
 pub struct Card {
     /// The name.
     pub name: String,
-    /// Other names.
+    /// Alternative names.
     pub aliases: Vec<String>,
     /// The vendor, if known.
     pub vendor: Option<Vendor>,
@@ -140,21 +140,21 @@ pub struct Card {
     pub nominal_gib: Option<f64>,
     /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
-    /// Operations per second in plans: fp16 with sums in fp32, if known.
+    /// Operations per second that plans assume: fp16 with fp32 sums, if known.
     pub flops: f64,
-    /// Dense fp16 matrix products in operations per second, for any type of sum.
+    /// Operations per second of dense fp16 matrix products, with any type of sum.
     pub fp16: Option<f64>,
     /// The processor, if known.
     pub processor: Option<Processor>,
-    /// The place on PCI Express.
+    /// The PCI Express interface.
     pub pcie: Pcie,
-    /// True if the driver copies between two such cards over PCI Express without the host's memory.
+    /// True if the driver copies directly between two cards of this kind over PCI Express.
     pub peer: bool,
     /// Links other than PCI Express.
     pub fabric: Option<Fabric>,
     /// Bytes per second in each direction to the host, if the host link is not PCI Express.
     pub host_bandwidth: Option<f64>,
-    /// Bytes per second in each direction of the network between such machines, if they are sold with one.
+    /// Bytes per second in each direction of the network between machines, if they are sold with one.
     pub network: Option<f64>,
     /// The source of the figures.
     pub source: String,
@@ -178,8 +178,8 @@ impl Card {
         }
     }
 
-    /// Returns the bytes of the memory that the card shares with the host, both together; `None` if the card has its
-    /// own. This is the machine's memory less 7 % for firmware and system, and at least the driver's figure.
+    /// Returns the bytes of memory that the card shares with the host; `None` if the card has its own memory. This is
+    /// 93 % of the machine's memory, because firmware and system take 7 %, but at least the driver's figure.
     pub fn pool(&self) -> Option<f64> {
         self.processor.filter(|p| p.memory == MemoryKind::Shared)?;
         let sold = self.nominal_gib.unwrap_or(0.0) * 1_073_741_824.0;
@@ -197,13 +197,13 @@ impl Card {
 pub struct Table {
     /// The cards.
     pub cards: Vec<Card>,
-    /// Names that several cards share, with the most common card.
+    /// Names that several cards share, each with the most common card.
     pub meant: Vec<(String, String)>,
-    /// Names that equally common cards share.
+    /// Names that several equally common cards share.
     pub several: Vec<String>,
 }
 
-/// Returns this repository's table.
+/// Returns the table of this repository.
 pub fn table() -> &'static Table {
     static TABLE: LazyLock<Table> =
         LazyLock::new(|| row::read(include_str!("cards.ron")).expect("invariant: a test reads it"));
@@ -240,14 +240,15 @@ mod tests {
             let p = c.processor.expect("a processor");
             within("units", 10.0, f64::from(p.units), 400.0);
             within("clock", 1e9, p.clock, 3.2e9);
-            // 8-bit products are at most four times as fast as halves with sums in fp32, as is dp4a against plain fp32.
+            // Products in int8 are at most four times as fast as in fp16 with fp32 sums. dp4a has the same ratio to
+            // plain fp32.
             assert!(
                 p.int8.is_none_or(|x| (0.9..=4.2).contains(&(x / c.flops))),
                 "{name}: int8"
             );
             within("generation", 1.0, f64::from(c.pcie.r#gen), 6.0);
             assert!([4, 8, 16].contains(&c.pcie.lanes), "{name}: lanes");
-            // Stacked memory is wider than 400 GB/s, graphics memory below 2 TB/s.
+            // HBM has more than 400 GB/s, GDDR less than 2 TB/s.
             match p.memory {
                 MemoryKind::Hbm => within("bandwidth", 4e11, c.bandwidth, 1e13),
                 MemoryKind::Gddr => within("bandwidth", 1.9e11, c.bandwidth, 2e12),

@@ -1,8 +1,8 @@
 //! Lookup of cards by the names that people use.
 //!
-//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` do not matter: `rtx3090ti`, `3090 Ti`
-//! and `NVIDIA GeForce RTX 3090 Ti` are one card, `3090` is another. A name without form or memory is the most common
-//! card of that name, if the table has an entry for it. Otherwise tpc lists the choices.
+//! Case, blanks, dashes and leading words such as `NVIDIA`, `GeForce` or `RTX` are ignored: `rtx3090ti`, `3090 Ti` and
+//! `NVIDIA GeForce RTX 3090 Ti` are one card, `3090` is another. A name without form factor or memory size means the
+//! most common card, if the table has an entry for the name. Otherwise tpc lists the choices.
 
 use super::{Card, Table};
 
@@ -11,16 +11,16 @@ use super::{Card, Table};
 pub enum CardMatch<'a> {
     /// A card.
     Card(&'a Card),
-    /// The most common card of a name that others share.
+    /// The most common card of a shared name.
     Meant {
         /// The card.
         card: &'a Card,
-        /// Other cards of that name.
+        /// Other cards with this name.
         others: Vec<&'a str>,
     },
-    /// Equally common cards.
+    /// Several equally common cards.
     Several(Vec<&'a str>),
-    /// No card; the nearest names, best first.
+    /// No card. Contains the most similar names, best first.
     Unknown(Vec<&'a str>),
 }
 
@@ -31,7 +31,7 @@ const LEADING: [&str; 15] = [
 ];
 
 /// Splits a name into lower-case words at characters other than letters, digits and `+`. Normalises memory sizes and
-/// module forms.
+/// form factors.
 fn words(name: &str) -> Vec<String> {
     let lower = name.to_lowercase();
     let parts = lower.split(|c: char| !c.is_alphanumeric() && c != '+');
@@ -47,7 +47,7 @@ fn words(name: &str) -> Vec<String> {
     out
 }
 
-/// Normalises a word: `24g` and `24gib` to `24gb`, `sxm2` to `sxm5` to `sxm`.
+/// Normalises a word: `24g` and `24gib` to `24gb`, `sxm2` and `sxm5` to `sxm`.
 fn word(part: &str) -> String {
     if let "sxm2" | "sxm3" | "sxm4" | "sxm5" = part {
         return "sxm".to_owned();
@@ -93,7 +93,6 @@ fn key(name: &str) -> String {
     join(&without_leading(words(name)))
 }
 
-/// Joins words, and normalises a memory size at the end.
 fn join(words: &[String]) -> String {
     let text = words.concat();
     let stem = text.strip_suffix('g').or_else(|| text.strip_suffix("gib"));
@@ -103,7 +102,7 @@ fn join(words: &[String]) -> String {
     }
 }
 
-/// Shortens a card's name for device names: no leading words, no blanks.
+/// Shortens a card name for device names: removes leading words and blanks.
 pub fn short_name(name: &str) -> String {
     let parts = name.split(|c: char| !c.is_alphanumeric() && c != '+');
     let mut parts: Vec<&str> = parts.filter(|p| !p.is_empty()).collect();
@@ -122,9 +121,9 @@ fn names(card: &Card) -> impl Iterator<Item = &str> {
         .chain(card.aliases.iter().map(String::as_str))
 }
 
-/// Finds a card by name, first among `own`, then in the table.
+/// Finds a card by name, in `own` before the table.
 pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> {
-    // Longer names match no card, and would take unbounded time.
+    // Longer names match no card, and comparing them would take unbounded time.
     if name.len() > 80 {
         return CardMatch::Unknown(Vec::new());
     }
@@ -155,7 +154,7 @@ pub fn find<'a>(name: &str, own: &'a [Card], table: &'a Table) -> CardMatch<'a> 
     match (exact, candidates.as_slice()) {
         (Some(card), _) | (None, [card]) => CardMatch::Card(card),
         (None, []) => {
-            // Ignore the memory: no card of the name has it.
+            // No card of this name has this memory, so ignore the memory.
             let model = wanted.iter().filter(|w| !w.ends_with("gb"));
             let model: Vec<String> = model.cloned().collect();
             CardMatch::Unknown(nearest(&join(&model), own, table))
@@ -174,7 +173,7 @@ fn is_with_memory(card: &Card, wanted: &[String]) -> bool {
     rest.len() < wanted.len() && names(card).any(|n| key(n) == join(&rest))
 }
 
-/// True if a card's name, aliases and nominal memory have all these words, one of them a model number.
+/// True if the card's name, aliases and nominal memory contain all these words, including a model number.
 fn has_words(card: &Card, wanted: &[String]) -> bool {
     let model = |w: &String| w.bytes().any(|b| b.is_ascii_digit()) && !w.ends_with("gb");
     if !wanted.iter().any(model) {
@@ -189,7 +188,6 @@ fn has_words(card: &Card, wanted: &[String]) -> bool {
     })
 }
 
-/// Returns up to three names with the fewest edits.
 fn nearest<'a>(wanted: &str, own: &'a [Card], table: &'a Table) -> Vec<&'a str> {
     let edits = |n: &str| strsim::osa_distance(wanted, &key(n));
     let cards = own.iter().chain(&table.cards);

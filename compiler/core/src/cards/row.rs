@@ -3,7 +3,7 @@ use tpc_passes::machine::{MemoryKind, Processor};
 
 use super::{Card, Fabric, MemorySource, Pcie, Table, Vendor};
 
-/// A link other than PCI Express; GB/s in both directions of all links.
+/// A link other than PCI Express, in GB/s of both directions of all links.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) enum FabricRow {
@@ -29,7 +29,6 @@ impl MemoryRow {
     }
 }
 
-/// A card in the units of data sheets.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
@@ -105,16 +104,16 @@ pub(super) fn read(text: &str) -> Result<Table, ron::error::SpannedError> {
     })
 }
 
-/// The part of shared memory that programs get, graphics and processor together; the rest is for firmware and system.
+/// Fraction of shared memory for programs, graphics and processor together. Firmware and system use the rest.
 pub(super) const SHARED_SHARE: f64 = 0.93;
 
-/// Approximate MiB of nvidia-smi's figure that programs do not get.
+/// MiB of nvidia-smi's figure that programs do not get.
 const DRIVER_MIB: f64 = 450.0;
 
 impl Row {
-    /// Computes the bytes that the driver gives to a program: the reported size, else nvidia-smi's figure less 450 MiB.
-    /// Else the nominal size less 450 MiB (NVIDIA), 144 MiB (AMD), 5 % (Intel), or 7 % for memory shared with the host.
-    /// macOS gives a program three quarters.
+    /// Computes the bytes that the driver gives to a program: the reported size, or else nvidia-smi's figure less 450
+    /// MiB. Otherwise the nominal size less 450 MiB (NVIDIA), 144 MiB (AMD), 5 % (Intel), or 7 % for memory shared with
+    /// the host. macOS gives programs three quarters.
     pub(super) fn memory_bytes(&self) -> f64 {
         let nominal = self.nominal_gib * 1024.0;
         let mib = match (self.runtime_mib, self.smi_mib, self.vendor) {

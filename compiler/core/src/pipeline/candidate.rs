@@ -11,14 +11,14 @@ pub struct Candidate {
     pub mode: SplitMode,
     /// The estimated times.
     pub estimate: Estimate,
-    /// Stored bytes (weights, caches, states) on the fullest device.
+    /// Stored bytes on the fullest device.
     pub fullest: u64,
-    /// True if it fits the topology's memory.
+    /// True if the strategy fits the memory.
     pub fits: bool,
-    /// Microseconds per decoded token, including prompts and memory.
+    /// Cost in microseconds: the decoded token's time with prompts and the price of memory.
     pub cost: f64,
-    /// True if it is chosen.
+    /// True if the strategy is chosen.
     pub chosen: bool,
-    /// True if its speeds are within the estimates' error of the chosen one.
+    /// True if the speeds are within the estimates' error of the chosen strategy's speeds.
     pub within_error: bool,
 }

@@ -1,8 +1,6 @@
-//! The cells of KV caches for a context, and each sequence's part. Only this module computes them.
-
 use tpc_ir::{CELL_BLOCK, Window, cache_cells};
 
-/// Numbers of KV cache cells; graphs have symbols of the same names.
+/// Numbers of KV cache cells. Graphs have symbols of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheSizes {
     /// Cells of layers with full attention.
@@ -12,8 +10,8 @@ pub struct CacheSizes {
 }
 
 impl CacheSizes {
-    /// Computes the sizes for a context that the sequences divide. Window layers keep the window and one more batch per
-    /// sequence, in steps of 256 cells as in llama.cpp.
+    /// Computes the sizes for `parallel` sequences in a context. Window layers keep the window and one batch per
+    /// sequence, rounded up to 256 cells as in llama.cpp.
     pub fn new(ctx_size: u64, window: Option<Window>, ubatch: u64, parallel: u64) -> CacheSizes {
         let per_sequence = match parallel {
             0 | 1 => ctx_size,
@@ -32,7 +30,8 @@ impl CacheSizes {
         }
     }
 
-    /// Divides the cells among `sequences`. If the caches were made for fewer sequences, all sequences share all cells.
+    /// Divides the cells among `sequences`. If the caches have too few cells per sequence, all sequences share all
+    /// cells.
     pub fn divide(self, window: Option<Window>, ubatch: u64, sequences: u64) -> SequenceCells {
         let alone = |ctx_size: u64| CacheSizes::new(ctx_size, window, ubatch, 1).n_ctx_swa;
         let block = CELL_BLOCK as u64;
@@ -57,14 +56,14 @@ impl CacheSizes {
     }
 }
 
-/// The cells of one sequence.
+/// Cells per sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceCells {
-    /// Number of parts; 1 if all sequences share all cells.
+    /// Number of parts of the cache; 1 if sequences share all cells.
     pub parts: u64,
-    /// Maximum tokens of a sequence.
+    /// Maximum tokens per sequence.
     pub ctx_size: u64,
-    /// Cells of a part in window layers.
+    /// Cells per part in window layers.
     pub swa: u64,
 }
 
@@ -84,10 +83,9 @@ mod tests {
             assert_eq!(SequenceCells { parts: n, ..alone }, cells, "{n_ctx} {n}");
         }
         let sizes = |n_ctx, n_ctx_swa| CacheSizes { n_ctx, n_ctx_swa };
-        // One sequence of a plan for four has the whole context, and a window's cells.
+        // One sequence of a plan for four gets the whole context and a window's cells.
         let one = sizes(8192, 4 * 256).divide(window, 64, 1);
         assert_eq!((one.ctx_size, one.swa), (8192, 256));
-        // Caches made for fewer sequences are shared.
         assert_eq!(sizes(8192, 512).divide(window, 64, 4).parts, 1);
     }
 }

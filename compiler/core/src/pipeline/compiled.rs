@@ -18,24 +18,24 @@ use super::strategies::main_device;
 use crate::placement::{ResolvedPlacement, SplitMode};
 use tpc_diag::{Diagnostic, codes};
 
-/// A model with its plan, its verified programs and their proof.
+/// A model with its plan, verified programs and proof.
 #[derive(Debug)]
 pub struct CompiledModel {
-    /// The model's graph and header facts.
+    /// Graph and header facts.
     pub model: Model,
     /// The split mode.
     pub mode: SplitMode,
-    /// The compared strategies, with the chosen one; empty if the user chose.
+    /// The compared strategies; empty if the user chose the strategy.
     pub candidates: Vec<Candidate>,
-    /// Strategies that the engine refuses.
+    /// Modes that the engine refuses.
     pub left_out: Vec<ExcludedMode>,
-    /// The place of every layer, and of single weights and states.
+    /// The places of layers, and of single weights and states.
     pub resolved: ResolvedPlacement,
     /// The planned request.
     pub request: PlanRequest,
-    /// Factors and choice.
+    /// The planned graph: factors and splits.
     pub planned: PlannedGraph,
-    /// The sharded graph before rewriting: every partial sum is reduced at its first use.
+    /// The sharded graph before rewriting, with every partial sum reduced at its first use.
     pub eager: Verified<stage::Sharded>,
     /// The rewritten sharded graph.
     pub sharded: Verified<stage::Sharded>,
@@ -45,13 +45,13 @@ pub struct CompiledModel {
     pub programs: Verified<stage::Programs>,
     /// Sizes of the KV caches.
     pub caches: CacheSizes,
-    /// The size of the model.
+    /// Parameters and bytes of the model.
     pub size: ModelSize,
     /// Estimated times.
     pub estimate: Estimate,
     /// The proof that the programs compute the model's graph, or the refutation.
     pub proof: Result<Proof, Box<Refutation>>,
-    /// The command's budget, less the work of the plan and its proof.
+    /// The work that is left of the command's budget.
     pub budget: Budget,
     pub(super) memory: Memory,
 }
@@ -67,22 +67,22 @@ impl CompiledModel {
         self.proof.as_ref().err().map(|r| refutation(r))
     }
 
-    /// Returns the batch that decodes one token.
+    /// Returns the sizes of a batch that decodes one token.
     pub fn decode_batch(&self) -> Bindings {
         self.request.workload.decode
     }
 
-    /// Returns the largest prompt batch with a full cache, which determines the memory.
+    /// Returns the sizes of the largest prompt batch with a full cache, which needs the most memory.
     pub fn memory_batch(&self) -> Bindings {
         memory_batch(&self.request.workload, self.caches)
     }
 
-    /// Lists the batch shapes of a run, all with full caches: one token, and the largest prompt batch.
+    /// Lists the batch shapes of a run, with full caches: one token, and the largest prompt batch.
     pub fn batch_shapes(&self) -> Vec<BatchShape> {
         memory::shapes(&self.request.workload, self.caches)
     }
 
-    /// Returns the bytes of the arenas of each place, for [these shapes](Self::batch_shapes).
+    /// Returns the arena bytes of each place, for [these shapes](Self::batch_shapes).
     pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
         self.memory.footprints(&self.programs)
     }
@@ -91,12 +91,12 @@ impl CompiledModel {
         self.memory.with(shape).footprints(&self.programs).clone()
     }
 
-    /// True if every device and the host have enough memory, if the topology states it.
+    /// True if all devices and the host have enough memory, or if their memory is unknown.
     pub fn fits(&self) -> bool {
         fits(&self.programs, &self.request, &self.memory)
     }
 
-    /// Returns the choice of splits.
+    /// Returns the chosen splits.
     pub fn choice(&self) -> &Choice {
         &self.planned.choice
     }

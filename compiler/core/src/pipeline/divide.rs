@@ -1,5 +1,3 @@
-//! The passes from a model's graph to the programs of its devices.
-
 use tpc_ir::verify::{VerifyError, Violations};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Resource, Verified, stage};
 use tpc_passes::canonicalise::canonicalise;
@@ -20,7 +18,6 @@ pub(super) struct Division {
     pub(super) programs: Verified<stage::Programs>,
 }
 
-/// A plan with its sharded graph before and after rewriting.
 pub(super) struct Sharding {
     pub(super) planned: PlannedGraph,
     eager: Verified<stage::Sharded>,
@@ -104,13 +101,11 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     )
 }
 
-/// Returns the diagnostic of a failed pass: a bug in tpc.
 fn internal(graph: &Graph, e: &dyn std::fmt::Display) -> Vec<Diagnostic> {
     let d = Diagnostic::new(&codes::UNVERIFIED_PLAN, &graph.name, e.to_string());
     vec![d.help("this is a bug in tpc: report it with the command and the model's header")]
 }
 
-/// Returns the diagnostics of an invalid graph: a bug in tpc.
 pub(super) fn invalid(violations: Violations) -> Vec<Diagnostic> {
     let Violations { stage, errors, .. } = violations;
     let diagnostic = |e: VerifyError| {

@@ -1,4 +1,4 @@
-//! A plan with its programs before the proof; it determines memory and speed.
+//! A plan with its programs before the proof, for memory and speed.
 
 use std::collections::BTreeMap;
 
@@ -35,10 +35,10 @@ impl PlanInput {
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched, TPC0395 if the command's budget is exceeded, and TPC0390 if the
-    /// verifier rejects the result.
+    /// verifier rejects the programs.
     pub fn draft(&self, placement: &Placement) -> Result<Draft, Vec<Diagnostic>> {
         let draft = self.draft_of(placement, CompareScope::Promising)?;
-        // A strategy with room for weights and states may lack room for intermediate values.
+        // A strategy may have room for weights and states, but not for intermediate values.
         match draft {
             (draft, true) => Ok(draft),
             (draft, false) if draft.fits() => Ok(draft),
@@ -46,7 +46,7 @@ impl PlanInput {
         }
     }
 
-    /// Plans the first of these strategies that fits. The second result is true if all strategies were compared.
+    /// Plans the first strategy that fits. The second result is true if all strategies were compared.
     fn draft_of(
         &self,
         placement: &Placement,
@@ -85,11 +85,11 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// Plans the model once, divided this way, without shifting shares or pricing memory higher. If the plan fits, it
-    /// equals [`PlanInput::draft`] for a placement that asks for this way.
+    /// Plans the model once with this way, without shifted shares and without a higher price of memory. If the plan
+    /// fits, [`PlanInput::draft`] gives the same plan for a placement that requests this way.
     ///
     /// # Errors
-    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the programs.
     pub fn draft_once(&self, placement: &Placement, way: &Way) -> Result<Draft, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -118,8 +118,8 @@ impl PlanInput {
 }
 
 impl PlanInput {
-    /// Computes each place's bytes as the placement's engine allocates them, without a plan; `None` if tpc's own count
-    /// applies.
+    /// Computes the bytes per place as the placement's engine allocates them, without a plan. Returns `None` if tpc's
+    /// own count applies.
     ///
     /// # Errors
     /// Returns TPC0410 if a pattern cannot be matched.
@@ -153,7 +153,7 @@ impl Draft {
         &self.estimate
     }
 
-    /// True if every device and the host have enough memory, if the topology states it.
+    /// True if all devices and the host have enough memory, or if their memory is unknown.
     pub fn fits(&self) -> bool {
         fits(
             &self.division.programs,
@@ -162,18 +162,17 @@ impl Draft {
         )
     }
 
-    /// True if the plan's engine refuses this tensor split.
     pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
     }
 
-    /// Returns each place's arena bytes.
+    /// Returns the arena bytes of each place.
     pub fn footprints(&self) -> &BTreeMap<Place, Footprint> {
         self.memory.footprints(&self.division.programs)
     }
 
-    /// Adds the proof of the programs, or its refutation, to the plan of `prepared`.
+    /// Adds the proof of the programs, or a counterexample, to the plan of `prepared`.
     pub fn proved(self, prepared: PlanInput) -> CompiledModel {
         let Strategy {
             mode,

@@ -1,5 +1,3 @@
-//! Reasons why an engine cannot split tensors as planned.
-
 use tpc_ggml::engines::{Devices, Prediction, SplitUse};
 use tpc_gguf::TensorName;
 use tpc_passes::machine::Engine;
@@ -7,7 +5,7 @@ use tpc_passes::machine::Engine;
 use super::Model;
 use crate::placement::{Placement, Target};
 
-/// A mode left out of a comparison, since the engine does not run it.
+/// A split mode that is not compared because the engine refuses it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExcludedMode {
     /// The mode.
@@ -18,8 +16,8 @@ pub struct ExcludedMode {
     pub reason: Prediction,
 }
 
-/// Lists the reasons why an engine does not split a model's tensors as a placement asks, the one that ends a run first
-/// first. Empty if tpc knows of no failure.
+/// Lists the reasons why an engine fails to split a model's tensors as requested, sorted by the time at which they end
+/// a run. Empty if tpc knows no failure.
 pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> Vec<Prediction> {
     if engine == Engine::Tpc {
         return Vec::new();
@@ -42,7 +40,6 @@ pub fn tensor_failures(engine: Engine, model: &Model, placement: &Placement) -> 
     )
 }
 
-/// Returns the reason that ends a run first.
 pub(crate) fn tensor_limit(
     engine: Engine,
     model: &Model,
@@ -51,7 +48,7 @@ pub(crate) fn tensor_limit(
     tensor_failures(engine, model, placement).into_iter().next()
 }
 
-/// True if a placement puts a tensor of this name on the host.
+/// True if an override puts a tensor of this name on the host.
 pub fn is_on_host(placement: &Placement, name: &str) -> bool {
     let mut overrides = placement.overrides.iter();
     if let Some(first) = overrides.find(|o| o.matches(name) == Ok(true)) {

@@ -1,7 +1,7 @@
 //! The search for a plan that fits the devices' memory.
 //!
-//! The memory of intermediate values is known only after lowering to programs. If a plan does not fit, the search
-//! prices stored bytes higher, then shifts device weights, then tries the next strategy.
+//! The memory of intermediate values is known only after lowering. If a plan does not fit, the search raises the price
+//! of stored bytes, then shifts device weights, then tries the next strategy.
 
 use tpc_ir::{Bindings, Budget, Device, Place, Verified, stage};
 use tpc_passes::footprint::Footprint;
@@ -25,7 +25,7 @@ pub(super) struct Fitting<'a> {
     pub(super) placement: &'a Placement,
     pub(super) of: &'a Model,
     pub(super) ctx_size: u64,
-    /// The batch that caches and states are sized for.
+    /// Batch sizes that determine the bytes of caches and states.
     pub(super) batch: Bindings,
     pub(super) memory: Memory,
     pub(super) budget: &'a Budget,
@@ -45,8 +45,8 @@ impl Attempt {
 }
 
 impl Fitting<'_> {
-    /// Returns the plan of the first strategy that fits, or else of the first strategy. Marks in `candidates` the
-    /// strategies that fit and the chosen one. `candidates` is empty if the user chose the strategy.
+    /// Returns the plan of the first strategy that fits, or else of the first strategy. Marks fitting and chosen
+    /// strategies in `candidates`, which is empty if the user chose the strategy.
     ///
     /// # Errors
     /// Returns TPC0390 if a graph does not verify.
@@ -61,7 +61,6 @@ impl Fitting<'_> {
             sharding,
         } in strategies
         {
-            // A strategy without room for weights and states cannot fit.
             if best.is_some() && !candidates[strategy.number].fits {
                 break;
             }
@@ -85,7 +84,7 @@ impl Fitting<'_> {
         Ok((strategy, division, memory))
     }
 
-    /// Plans a strategy: as requested if that fits, else with scarce memory, else with shifted device weights.
+    /// Plans a strategy as requested. If the plan does not fit, raises the price of memory, then shifts device weights.
     fn attempt(
         &self,
         strategy: &Strategy,
@@ -99,13 +98,12 @@ impl Fitting<'_> {
         if out.fits || !strategy.mode.splits_tensors() {
             return Ok(out);
         }
-        // Use the memory of the first plan to shift shares.
         let shift = self.shift(&out);
         for price in Workload::SCARCE_MEMORY {
             if out.fits || !self.has_room(&out) {
                 break;
             }
-            // Divisions are large: drop the last one before making the next.
+            // Divisions are large, so drop this one before the next.
             let mut request = out.into_request();
             request.memory_price = price;
             out = self.plan(request)?;
@@ -119,8 +117,8 @@ impl Fitting<'_> {
         Ok(out)
     }
 
-    /// Increases the device weights of devices with free memory. Returns `None` if a stage needs more memory than its
-    /// devices have, or if no weight can change.
+    /// Increases the weights of devices with free memory. Returns `None` if a stage needs more memory than its devices
+    /// have, or if no weight can change.
     fn shift(&self, attempt: &Attempt) -> Option<PlanRequest> {
         let needed = self.bytes(attempt, Footprint::total);
         let mut request = attempt.request.clone();
@@ -135,7 +133,6 @@ impl Fitting<'_> {
         (enough && request.shift_device_weights(&needed)).then_some(request)
     }
 
-    /// Shifts device weights until a plan fits; `None` if all fail.
     fn shift_weights(
         &self,
         mut next: Option<PlanRequest>,
@@ -157,8 +154,7 @@ impl Fitting<'_> {
         (0..attempt.request.devices.len()).map(of).collect()
     }
 
-    /// True if each stage's devices together have the memory for weights, states and an attempt's intermediate
-    /// values.
+    /// True if the devices of each stage together have room for weights, states and an attempt's intermediate values.
     fn has_room(&self, attempt: &Attempt) -> bool {
         let compute = self.bytes(attempt, |print| print.compute);
         attempt.request.has_room(self.model, &self.batch, &compute)

@@ -1,5 +1,3 @@
-//! The memory of the programs of a plan.
-
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -11,7 +9,7 @@ use tpc_passes::plan::PlanRequest;
 
 use super::cells::CacheSizes;
 
-/// Returns the largest prompt batch, with a full cache.
+/// Returns the sizes of the largest prompt batch with a full cache.
 pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
     workload
         .prefill
@@ -19,7 +17,6 @@ pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings 
         .with(Symbol::NKvSwa, caches.n_ctx_swa)
 }
 
-/// Lists the batch shapes of a run, all with full caches: one token, and the largest prompt batch.
 pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
     let most = memory_batch(workload, caches);
     let decode = [Symbol::NKv, Symbol::NKvSwa]
@@ -30,7 +27,7 @@ pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape>
     shapes
 }
 
-/// The memory of programs, counted at first access.
+/// The memory of programs, computed at the first access.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     shapes: Vec<BatchShape>,
@@ -41,7 +38,6 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Creates the memory for batches of these shapes and this weight storage.
     pub(super) const fn new(shapes: Vec<BatchShape>, storage: &'static dyn Target) -> Memory {
         Memory {
             shapes,
@@ -51,7 +47,7 @@ impl Memory {
         }
     }
 
-    /// Replaces the memory with an engine's footprints, which do not depend on programs and shapes.
+    /// Replaces the memory by an engine's footprints. Programs and shapes then have no effect.
     pub(super) fn with_footprints(self, found: BTreeMap<Place, Footprint>) -> Memory {
         Memory {
             found: OnceLock::from(found),
@@ -60,7 +56,6 @@ impl Memory {
         }
     }
 
-    /// Returns an uncounted memory with the same shapes and storage.
     pub(super) fn of_others(&self) -> Memory {
         Memory::new(self.shapes.clone(), self.storage)
     }
@@ -81,7 +76,6 @@ impl Memory {
     }
 }
 
-/// True if every device and the host have enough memory, if the topology states it.
 pub(super) fn fits(
     programs: &Verified<stage::Programs>,
     request: &PlanRequest,

@@ -42,7 +42,7 @@ use tpc_gguf::GgufFile;
 /// Plans `file` and proves the plan.
 ///
 /// # Errors
-/// Returns the diagnostics of the model, or TPC0390 if the verifier rejects the result.
+/// Returns the model's diagnostics, or TPC0390 if the verifier rejects the programs.
 pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
     Origin::File(file).compile(placement)
 }
@@ -51,7 +51,7 @@ pub fn compile(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, 
 ///
 /// # Errors
 /// Returns TPC0400 for sizes out of range, TPC0163 if the placement drafts tokens, and TPC0390 if the verifier rejects
-/// the result.
+/// the programs.
 pub fn compile_capture(
     captured: &CapturedGraph,
     placement: &Placement,

@@ -1,5 +1,3 @@
-//! The source of a model's graph, and the graph with its caches.
-
 use tpc_ir::{Bindings, Verified, Window};
 use tpc_passes::machine::Workload;
 
@@ -13,7 +11,7 @@ use tpc_ggml::engines::Geometry;
 use tpc_gguf::GgufFile;
 use tpc_models::{ArchError, Drafting, LowerOptions, LoweredModel, Summary};
 
-/// Limit of `--ctx-size` and similar options: far above any model, far below an overflow.
+/// Maximum of `--ctx-size` and similar options, far above any model and far below an overflow.
 pub const MAX_CONTEXT: u64 = 1 << 32;
 
 /// Default context of a captured graph.
@@ -31,14 +29,14 @@ pub enum Origin<'a> {
     Capture(&'a CapturedGraph),
 }
 
-/// A model ready for planning: its graph with the requested caches.
+/// A model's graph with the requested caches, ready for planning.
 #[derive(Clone, Debug)]
 pub struct PlanInput {
     /// The graph and header facts.
     pub model: Model,
     /// Sizes of the caches.
     pub caches: CacheSizes,
-    /// The requested context; each engine divides it into cells in its own way.
+    /// The requested context. Each engine divides it into cells in its own way.
     pub ctx_size: u64,
     /// The size of the model.
     pub size: ModelSize,
@@ -48,8 +46,8 @@ impl Origin<'_> {
     /// Plans the model and proves the plan.
     ///
     /// # Errors
-    /// Returns the diagnostics of the model or of options (TPC0400 for a depth beyond the context). Returns TPC0390 if
-    /// the verifier rejects the result.
+    /// Returns the diagnostics of the model or options (TPC0400 for a depth beyond the context), or TPC0390 if the
+    /// verifier rejects the programs.
     pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
@@ -65,7 +63,7 @@ impl Origin<'_> {
     /// Prepares the graph with the requested caches.
     ///
     /// # Errors
-    /// Returns the diagnostics of the model or of options.
+    /// Returns the diagnostics of the model or options.
     pub fn prepare(self, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {
         match self {
             Origin::File(file) => of_file(file, placement),
@@ -75,7 +73,6 @@ impl Origin<'_> {
 }
 
 impl PlanInput {
-    /// Returns the batches to price plans for.
     pub(super) fn workload(&self, placement: &Placement) -> Workload {
         Workload::new(
             self.caches.n_ctx,
@@ -85,7 +82,7 @@ impl PlanInput {
         )
     }
 
-    /// Returns the batch that determines the memory: the largest prompt batch with a full cache.
+    /// Returns the sizes of the largest prompt batch with a full cache, which needs the most memory.
     pub fn memory_batch(&self, placement: &Placement) -> Bindings {
         memory_batch(&self.workload(placement), self.caches)
     }
@@ -96,7 +93,6 @@ impl PlanInput {
     }
 }
 
-/// Returns the batch that determines the memory, with caches for this context.
 pub(crate) fn memory_batch_of(
     ctx_size: u64,
     window: Option<Window>,
@@ -178,7 +174,7 @@ fn of_capture(
         unused: Vec::new(),
         ignored: Vec::new(),
     };
-    // The cells of a captured graph are fixed.
+    // A captured graph has a fixed number of cells.
     let caches = CacheSizes {
         n_ctx: ctx_size,
         n_ctx_swa: ctx_size,

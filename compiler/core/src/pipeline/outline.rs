@@ -1,4 +1,4 @@
-//! A plan for repeated speed estimates: several engines, depths and batches.
+//! A plan for repeated speed estimates with several engines, depths and batches.
 
 use tpc_ir::{Bindings, Budget, Symbol, Verified, stage};
 use tpc_passes::plan::{Bill, PlanRequest, PlannedGraph};
@@ -19,10 +19,10 @@ pub struct Outline {
 }
 
 impl PlanInput {
-    /// Outlines a plan, divided this way.
+    /// Plans the model with this way.
     ///
     /// # Errors
-    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the graph.
     pub fn outline(&self, placement: &Placement, way: &Way) -> Result<Outline, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -46,8 +46,8 @@ impl Outline {
         Bill::new(&self.planned, &self.graph, &self.request, batch)
     }
 
-    /// Lists the kernels and transfers of a batch of `tokens` tokens of one sequence. One token is a decoding step;
-    /// several are a prompt. The caches hold `depth` cells.
+    /// Lists the kernels and transfers of `tokens` tokens of one sequence: a decoding step for one token, else a
+    /// prompt. The caches hold `depth` cells.
     pub fn bill_of_batch(&self, tokens: u64, depth: u64) -> Bill {
         let workload = &self.request.workload;
         let batch = match tokens {

@@ -1,15 +1,12 @@
-//! Parallel work with results in order.
-
 use std::sync::Mutex;
 use std::thread::{Builder, available_parallelism, scope};
 
-/// Stack bytes of a planning thread.
 const STACK: usize = 64 << 20;
 
-/// Maximum threads: planning is limited by memory bandwidth.
+/// Maximum number of threads; memory bandwidth limits planning.
 const THREADS: usize = 8;
 
-/// Runs `work` on every item, one thread per processor; results are in the order of the items.
+/// Runs `work` on every item, with one thread per processor. The results have the order of the items.
 pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = available_parallelism().map_or(1, usize::from).min(THREADS);
     if threads < 2 || items.len() < 2 {
@@ -30,7 +27,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     };
     scope(|s| {
         let spawned = (1..workers).map(|_| Builder::new().stack_size(STACK).spawn_scoped(s, each));
-        // If a thread cannot be spawned, the others take its share.
+        // If a thread cannot be spawned, other threads take its items.
         let spawned: Vec<_> = spawned.filter_map(Result::ok).collect();
         each();
         for thread in spawned {
@@ -44,7 +41,7 @@ pub(crate) fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R
     results.into_iter().map(|(_, r)| r).collect()
 }
 
-/// Runs `work`, and `aside` on another processor at the same time. A single processor skips `aside`.
+/// Runs `work`, and at the same time `aside` on another processor. Omits `aside` on a single processor.
 pub(crate) fn run_beside<R>(work: impl FnOnce() -> R, aside: impl FnOnce() + Send) -> R {
     if available_parallelism().map_or(1, usize::from) < 2 {
         return work();

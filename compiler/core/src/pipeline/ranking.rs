@@ -1,8 +1,8 @@
-//! The strategies of `auto`, compared by an estimate of one plan each.
+//! The strategies of `auto`, ranked by a plan and an estimate for each.
 //!
-//! The planner takes the cheapest strategy that fits. The cost is the time of a decoded token with its share of
-//! prompts. Scarce memory of the fullest device has a price. Costs closer than the estimates' error are equal. Groups
-//! in sequence are planned only if they could be chosen.
+//! The planner takes the cheapest strategy that fits. The cost is the time of a decoded token with its share of prompt
+//! tokens, plus a price if memory on the fullest device is scarce. Costs within the estimates' error are equal. Groups
+//! of devices in sequence are planned only if they could be chosen.
 
 use tpc_ir::{Bindings, Budget, Graph, Place};
 use tpc_passes::machine::{Engine, Workload};
@@ -15,18 +15,17 @@ use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
 use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
-/// Strategies whose plans are kept until one is taken. Plans are large; the others are planned again if these do not
-/// fit.
+/// Number of plans to keep until one is taken. Plans are large, so other strategies are planned again if these plans do
+/// not fit.
 const HELD: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CompareScope {
     All,
-    /// All, but groups in sequence only if their minimum cost is below the cost of a plain way that fits.
+    /// All strategies without groups, and groups in sequence that could cost less than the cheapest fitting one.
     Promising,
 }
 
-/// A strategy, with its plan if it was compared.
 pub(super) struct RankedStrategy {
     pub(super) strategy: Strategy,
     pub(super) sharding: Option<Sharding>,
@@ -41,20 +40,19 @@ impl RankedStrategy {
     }
 }
 
-/// Strategies to divide a model, the cheapest that fits first.
 pub(super) struct Ranking {
     pub(super) strategies: Vec<RankedStrategy>,
-    /// The comparison; empty if the mode admits only one strategy.
+    /// The compared strategies; empty if the mode has only one.
     pub(super) candidates: Vec<Candidate>,
     pub(super) left_out: Vec<ExcludedMode>,
     pub(super) complete: bool,
 }
 
 impl PlanInput {
-    /// Ranks the strategies of the mode. A strategy fits if its weights, caches and states do.
+    /// Ranks the strategies of the mode. A strategy fits if weights, caches and states fit.
     ///
     /// # Errors
-    /// Returns an error if a pattern cannot be matched, or a plan contradicts itself.
+    /// Returns an error if a pattern cannot be matched or a planned graph is invalid.
     pub(super) fn ranking(
         &self,
         placement: &Placement,
@@ -84,7 +82,7 @@ impl PlanInput {
             }
             None => true,
         });
-        // Plans of groups take longest: make them only if they can fit.
+        // Plans of groups take longest, so skip groups that cannot fit.
         all.retain(|way| {
             way.mode != SplitMode::Hybrid || self.may_fit(placement, &overridden, way)
         });
@@ -104,7 +102,7 @@ impl PlanInput {
             candidates.push(candidate);
             costs.push((ranked, cost));
         }
-        // Costs that differ from the least only by rounding keep their order.
+        // Costs that differ only by rounding keep their order.
         let least = costs.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);
         let cost = |cost: f64| cost.max(least * (1.0 + 1e-9));
         costs.sort_by(|(_, a), (_, b)| cost(*a).total_cmp(&cost(*b)));
@@ -122,7 +120,6 @@ impl PlanInput {
         })
     }
 
-    /// Returns the engine's refusal of a way's tensor split, if any.
     fn refusal(&self, placement: &Placement, way: &Way) -> Option<ExcludedMode> {
         if way.mode != SplitMode::Tensor {
             return None;
@@ -135,12 +132,11 @@ impl PlanInput {
         })
     }
 
-    /// True if an engine refuses a way's tensor split, whatever the placement's engine.
     pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
         way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
     }
 
-    /// True if the devices can hold weights and states alone, as a way divides them.
+    /// True if the devices have room for the weights and states of a way.
     fn may_fit(&self, placement: &Placement, overridden: &OverriddenPlaces, way: &Way) -> bool {
         let request = self.strategy(placement, overridden, way).request;
         let batch = self.memory_batch(placement);
@@ -158,8 +154,8 @@ impl PlanInput {
         strategy(&self.model, workload, placement, overridden, way, &batch)
     }
 
-    /// Plans these ways and computes their costs. A way that does not fit costs more than any that fits, in proportion
-    /// to its missing memory.
+    /// Plans these ways and computes their costs. A way that does not fit costs more than every way that
+    /// fits, in proportion to the missing memory.
     fn compare(
         &self,
         ways: Vec<Way>,
@@ -208,9 +204,9 @@ impl PlanInput {
     }
 }
 
-/// True if groups in sequence could be chosen. At best a group divides its layers' work evenly, with free
-/// reductions. Groups are excluded if a fitting plain way costs less than this best case, within the estimate's error.
-/// This bound holds only for identical devices.
+/// True if groups in sequence could be chosen. In the best case a group divides the work of its layers evenly, and
+/// reductions are free. Groups are excluded if a fitting way without groups costs less than this best case, within the
+/// estimate's error. The bound holds only for identical devices.
 fn may_be_chosen(
     way: &Way,
     plain: &[(RankedStrategy, Candidate, f64)],
@@ -236,8 +232,8 @@ fn may_be_chosen(
         .any(|(_, c, _)| c.fits && c.cost <= least * (1.0 + c.estimate.error))
 }
 
-/// Computes the price of memory in microseconds. It is zero while a tenth of every device stays free. It then rises to
-/// the time that the fullest device needs to read half of its stored bytes.
+/// Computes the price of scarce memory in microseconds: 0 if a tenth of every device is free, rising to the time in
+/// which the fullest device reads half of its stored bytes.
 fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     let of_device = |d: usize| {
         let device = placement.topology.device(d);
@@ -249,7 +245,7 @@ fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     (0..stored.len()).filter_map(of_device).fold(0.0, f64::max)
 }
 
-/// Marks fitting candidates with speeds within the estimates' error of the chosen one.
+/// Marks fitting candidates whose speeds are within the estimates' error of the chosen candidate's.
 pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     let chosen = candidates.iter().find(|c| c.chosen && c.fits);
     let Some(chosen) = chosen.map(|c| c.estimate) else {
@@ -263,13 +259,13 @@ pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     }
 }
 
-/// The minimum speed ratio that counts as a difference.
+/// Minimum ratio between two different speeds.
 const FASTER: f64 = 1.02;
-/// A faster strategy wins only if the slower one's fullest device holds at least this fraction of the faster one's.
+/// A faster strategy wins only if the fullest device of the slower strategy holds at least this fraction of its bytes.
 const ROOMIER: f64 = 0.9;
 
-/// True if a strategy fits, is faster at decoding or prompts, and slower at neither. The other strategy may leave only
-/// slightly more memory free. Groups must be faster by more than the estimates' error.
+/// True if `better` fits, is faster at decoding or prompts, and slower at neither. `other` may leave only slightly more
+/// memory free. Groups must be faster by more than the estimates' error.
 fn beats(better: &Candidate, other: &Candidate) -> bool {
     let (a, b) = (&better.estimate, &other.estimate);
     let margin = match (better.mode, other.mode) {
@@ -283,9 +279,9 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
         && other.fullest as f64 >= better.fullest as f64 * ROOMIER
 }
 
-/// Returns the position of the strategy to take; `found` is sorted by cost. Costs within the estimates' error of the
-/// least are equal. Among these it prefers strategies that no other beats, then plain ways, then the fewest bytes on
-/// the fullest device, which leaves room for context.
+/// Returns the position of the strategy to take. `found` is sorted by cost. Costs within the estimates' error of the
+/// minimum are equal. Of equal costs, strategies that no other beats come first, then strategies without groups. The
+/// fewest bytes on the fullest device decide last, because they leave room for context.
 fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
@@ -297,7 +293,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
     let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
-    // A plain way wins against groups, so ignore groups as its rivals.
+    // A strategy without groups wins against groups, so groups are not its rivals.
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));

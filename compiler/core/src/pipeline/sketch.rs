@@ -1,5 +1,3 @@
-//! A plan without programs, for its speed and stored bytes.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Bindings, Budget, Graph, InstData, Op, Place, Value};
@@ -16,11 +14,11 @@ use tpc_diag::Diagnostic;
 pub struct StoredBytes {
     /// Expert weights.
     pub experts: f64,
-    /// Other weights.
+    /// Weights other than expert weights.
     pub weights: f64,
-    /// Caches that count cells.
+    /// Caches with a cell per token.
     pub caches: f64,
-    /// Other states.
+    /// States other than caches.
     pub states: f64,
 }
 
@@ -37,7 +35,8 @@ impl StoredBytes {
         self.states += other.states;
     }
 
-    /// Returns the counter of an instruction's bytes; `None` if it stores none. `experts` are the expert tensors.
+    /// Returns the counter for the bytes of an instruction; `None` if the instruction stores none. `experts` are the
+    /// expert tensors.
     pub(crate) fn counter(
         &mut self,
         graph: &Graph,
@@ -54,14 +53,14 @@ impl StoredBytes {
     }
 }
 
-/// A plan up to its rewritten sharded graph.
+/// A plan up to the rewritten sharded graph.
 #[derive(Clone, Debug)]
 pub struct Sketch {
     /// Estimated times.
     pub estimate: Estimate,
-    /// Bytes on each device. A device holds its part of one stage.
+    /// Stored bytes per device. A device holds its part of one stage.
     pub parts: Vec<StoredBytes>,
-    /// Bytes of each stage, each tensor once.
+    /// Stored bytes per stage. Each tensor counts once.
     pub stages: Vec<StoredBytes>,
 }
 
@@ -74,15 +73,15 @@ fn experts(graph: &Graph) -> BTreeSet<&str> {
 }
 
 impl PlanInput {
-    /// Lists the expert tensors.
+    /// Lists the names of expert tensors.
     pub fn experts(&self) -> BTreeSet<&str> {
         experts(&self.model.graph)
     }
 
-    /// Plans the model, divided this way.
+    /// Plans the model with this way.
     ///
     /// # Errors
-    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the result.
+    /// Returns TPC0410 if a pattern cannot be matched, and TPC0390 if the verifier rejects the graph.
     pub fn sketch(&self, placement: &Placement, way: &Way) -> Result<Sketch, Vec<Diagnostic>> {
         let workload = self.workload(placement);
         let batch = self.memory_batch(placement);
@@ -104,7 +103,6 @@ impl PlanInput {
 }
 
 impl CompiledModel {
-    /// Sketches this plan, with speeds at another depth.
     pub(crate) fn sketched(&self, depth: u64) -> Sketch {
         let request = PlanRequest {
             depth,
@@ -137,7 +135,6 @@ impl Sketch {
         out
     }
 
-    /// Counts the bytes that an instruction stores on a stage's devices.
     fn count(
         &mut self,
         graph: &Graph,

@@ -1,5 +1,3 @@
-//! Strategies to divide a model: on one device, by layers, by tensors, or by layers among groups that split tensors.
-
 use tpc_ir::Bindings;
 use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::PlanRequest;
@@ -22,14 +20,14 @@ pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usiz
     }
 }
 
-/// A way to divide a model.
+/// A way to divide a model: a split mode with its devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {
     /// The mode.
     pub mode: SplitMode,
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
-    /// Positions of the devices of each stage.
+    /// Positions of each stage's devices.
     pub stages: Vec<Vec<usize>>,
 }
 
@@ -48,7 +46,7 @@ impl Way {
     }
 }
 
-/// Lists the ways that a placement's mode admits.
+/// Lists the ways of a placement's split mode.
 pub fn ways(placement: &Placement) -> Vec<Way> {
     let n = placement.devices.len();
     let none = |d: usize| Way::new(SplitMode::None, "none", vec![vec![d]]);
@@ -75,7 +73,6 @@ pub fn ways(placement: &Placement) -> Vec<Way> {
     }
 }
 
-/// Returns the device with the most memory, then the highest bandwidth, then the lowest position.
 fn roomiest(placement: &Placement) -> usize {
     let key = |d: usize| {
         let device = placement.topology.device(d);
@@ -87,7 +84,6 @@ fn roomiest(placement: &Placement) -> usize {
         .unwrap_or(0)
 }
 
-/// Lists ways with groups of equal size in sequence.
 fn hybrids(n: usize) -> Vec<Way> {
     (2..n)
         .filter(|size| n.is_multiple_of(*size))
@@ -99,7 +95,6 @@ fn hybrids(n: usize) -> Vec<Way> {
         .collect()
 }
 
-/// Creates the request for a plan, divided this way.
 pub(super) fn strategy(
     model: &Model,
     workload: Workload,
@@ -113,7 +108,7 @@ pub(super) fn strategy(
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
     request.engine = placement.engine;
     request.sums = placement.sums;
-    // Other engines cut at the file's blocks.
+    // Other engines cut tensors at the file's blocks.
     if placement.engine == Engine::Tpc {
         request.storage = placement.storage;
     }
@@ -122,7 +117,7 @@ pub(super) fn strategy(
     if mode == SplitMode::None {
         request.tensor_split = None;
     }
-    // Stages hold layers by their devices' shares, or by memory if known.
+    // Stages hold layers in proportion to shares, or else to memory if known.
     let memory: Option<Vec<f64>> = (0..placement.devices.len())
         .map(|d| placement.topology.device(d).usable_memory())
         .collect();

@@ -1,19 +1,17 @@
-//! Memory of files loaded in addition to the model.
-
 use serde::Serialize;
 
-/// A difference between a draft's and the model's tokens, the model's first.
+/// A difference between the tokens of a draft model and the model. The model's value is first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// Tokenizer kinds.
     Kind(String, String),
     /// Numbers of tokens.
     Count(usize, usize),
-    /// A token: number and both texts.
+    /// A token: its number and both texts.
     Token(usize, String, String),
 }
 
-/// A file's bytes at one place.
+/// Bytes of a file at one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Weights.
@@ -47,21 +45,21 @@ impl Part {
     }
 }
 
-/// The memory of a file loaded in addition to the model.
+/// The memory of an additional file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExtraFileMemory {
     /// `draft`, `mmproj`, `lora` or `control vector`.
     pub what: &'static str,
     /// The file.
     pub file: String,
-    /// The memory on each device.
+    /// Bytes per device.
     pub devices: Vec<Part>,
-    /// The memory on the host.
+    /// Bytes on the host.
     pub host: Part,
-    /// The options that request it.
+    /// The options that request the file.
     #[serde(skip)]
     pub words: Vec<String>,
-    /// A difference between a draft's and the model's tokens.
+    /// A difference between the tokens of a draft model and the model.
     #[serde(skip)]
     pub difference: Option<Difference>,
 }

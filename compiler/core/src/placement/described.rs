@@ -1,5 +1,3 @@
-//! A placement's machine as a topology file.
-
 use tpc_passes::machine::LinkKind;
 
 use super::Placement;

@@ -1,12 +1,10 @@
-//! `--devices`.
-
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 
 use crate::cards::{CardMatch, find, table};
 
-/// The executor of a device's program.
+/// The processor that runs a device's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceKind {
     /// An unspecified device with the topology's profile.
@@ -33,10 +31,10 @@ pub struct DeviceSpec {
 /// Maximum devices of a plan.
 pub const MAX_DEVICES: usize = 64;
 
-/// The value of `--devices`; the topology determines the devices.
+/// The value of `--devices`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceList {
-    /// All of the topology file; without a file, one.
+    /// All devices of the topology file, or one device without a file.
     #[default]
     All,
     /// A number of devices.
@@ -90,8 +88,8 @@ pub(super) fn cure() -> String {
 }
 
 impl DeviceList {
-    /// Reads `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`. Names are looked up when the machine is
-    /// assembled.
+    /// Parses `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu` or `cuda:0,cuda1`. Card and topology names are looked up later,
+    /// by [`MachineRequest::machine`](super::MachineRequest::machine).
     ///
     /// # Errors
     /// Returns TPC0400 for an empty name, a CUDA device without a number, or a count of zero or above [`MAX_DEVICES`].
@@ -102,7 +100,7 @@ impl DeviceList {
             if n.is_some_and(|n| (1..=MAX_DEVICES).contains(&n)) {
                 return Ok(DeviceList::Count(n.unwrap_or(1)));
             }
-            // `3090` is a card.
+            // `3090` is a card, not a count.
             if matches!(find(trimmed, &[], table()), CardMatch::Unknown(_)) {
                 return Err(wrong(format!("unsupported number of devices: {trimmed}")).help(cure()));
             }
@@ -113,7 +111,7 @@ impl DeviceList {
 }
 
 impl fmt::Display for DeviceList {
-    /// Formats the list for `--devices`; `1` stands for all devices of a topology.
+    /// Formats the list for `--devices`. All devices of a topology become `1`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let items = match self {
             DeviceList::All => return f.write_str("1"),
@@ -132,11 +130,11 @@ impl fmt::Display for DeviceList {
     }
 }
 
-/// Splits off the count before or after a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
+/// Splits the count from a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
 pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     let number = |digits: &str| digits.trim().parse::<usize>().ok();
     for times in ['x', 'X', '*', '×'] {
-        // `3090x2`: the first number is not a count.
+        // In `3090x2`, the first number is not a count.
         let is_name = |name: &str| {
             let counts = number(name).is_some_and(|n| n <= MAX_DEVICES);
             name.ends_with(' ') || (name.ends_with(|c: char| c.is_ascii_digit()) && !counts)
@@ -159,7 +157,7 @@ pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
     Some((n, name.trim()))
 }
 
-/// Formats the devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu`, or topology names.
+/// Formats devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu` or topology names.
 pub fn spell_devices(devices: &[DeviceSpec]) -> String {
     let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
     if devices.iter().all(plain) {

@@ -1,4 +1,4 @@
-//! `--engine` and `--backend`: the planned engine and its release, and the libraries on its devices.
+//! `--engine` and `--backend`: the planned engine with its release, and its back ends.
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
@@ -8,12 +8,12 @@ use tpc_passes::machine::Engine;
 use super::{DeviceKind, DeviceSpec, Placement};
 use crate::cards::{Vendor, table};
 
-/// An engine with its release.
+/// An engine with a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineChoice {
     /// The engine.
     pub engine: Engine,
-    /// The release whose limits apply; for tpc, the llama.cpp release of the printed command.
+    /// The release whose limits apply. For tpc, llama.cpp's release for the printed command.
     pub build: &'static Build,
 }
 
@@ -41,7 +41,7 @@ impl EngineChoice {
     }
 }
 
-/// Reads an engine with an optional release: `llama.cpp@0.5.0`.
+/// Parses an engine with an optional release: `llama.cpp@0.5.0`.
 ///
 /// # Errors
 /// Returns TPC0400 for an unknown engine or release.
@@ -80,7 +80,7 @@ pub fn parse_engine(text: &str) -> Result<EngineChoice, Diagnostic> {
     Ok(EngineChoice { engine, build })
 }
 
-/// Reads a ggml back end.
+/// Parses a ggml back end.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -93,7 +93,6 @@ pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
     })
 }
 
-/// Returns the back end of a device's vendor; `None` if unknown.
 fn of_device(device: &DeviceSpec) -> Option<Backend> {
     match device.kind {
         DeviceKind::Cpu => return Some(Backend::Cpu),
@@ -111,7 +110,7 @@ fn of_device(device: &DeviceSpec) -> Option<Backend> {
 }
 
 impl Placement {
-    /// Returns the engine release whose limits apply.
+    /// Returns the release whose limits apply to an engine.
     pub fn build_of(&self, engine: Engine) -> &'static Build {
         match maker(self.engine) == maker(engine) {
             true => self.build,
@@ -119,7 +118,7 @@ impl Placement {
         }
     }
 
-    /// Returns each device's back end: `--backend`, else the usual back end of the card's vendor.
+    /// Returns each device's back end: `--backend`, or else the usual back end of the card's vendor.
     pub fn backends(&self) -> Vec<Option<Backend>> {
         let of = |d: &DeviceSpec| self.backend.or_else(|| of_device(d));
         self.devices.iter().map(of).collect()

@@ -1,5 +1,3 @@
-//! `--n-cpu-moe` and `--cpu-moe`.
-
 /// The layers whose experts stay on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostExperts {
@@ -13,7 +11,7 @@ impl HostExperts {
     /// No layers.
     pub const NONE: HostExperts = HostExperts::First(0);
 
-    /// True if the experts of this layer, from 0, stay on the host.
+    /// True if the experts of `layer` (from 0) stay on the host.
     pub const fn contains(self, layer: u64) -> bool {
         match self {
             HostExperts::First(n) => layer < n,
@@ -21,7 +19,7 @@ impl HostExperts {
         }
     }
 
-    /// Counts these among `n_layer` layers.
+    /// Counts the layers with experts on the host, in a model of `n_layer` layers.
     pub fn count(self, n_layer: u64) -> u64 {
         match self {
             HostExperts::First(n) => n.min(n_layer),

@@ -1,28 +1,30 @@
-//! Patterns of `-ot` that name layers by number: `blk\.(0|1|2)\.ffn_…`, `blk\.[0-9]+\.`, `blk\.([4-9]|1[0-9])\.`.
+//! Patterns of `-ot` that name layers by number: `blk\.(0
+//! 1
+//! 2)\.ffn_…`, `blk\.[0-9]+\.`, `blk\.([4-9]
+//! 1[0-9])\.`.
 
 use std::collections::BTreeSet;
 
 use super::Override;
 
-/// A pattern in three parts: before the layer numbers, the numbers, after them.
+/// A pattern in three parts: text before the layer numbers, the numbers, and the text after them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerPattern {
     before: String,
     after: String,
-    /// The model's layers that the pattern names.
     layers: BTreeSet<u64>,
-    /// True if runs of numbers are written as `[4-9]`.
+    /// True if consecutive numbers are written as `[4-9]`.
     runs: bool,
 }
 
-/// Spellings of the dot after `blk` and after the number.
+/// Ways to write the dot after `blk` and after the number.
 const DOTS: [&str; 3] = [r"\.", "[.]", "."];
 
 const MAX_LAYERS: u64 = 1024;
 
 impl LayerPattern {
-    /// Reads a pattern for a model of `n_block` layers with these tensors; `None` if the pattern names layers in
-    /// another form.
+    /// Parses a pattern for a model of `n_block` layers with these tensors. Returns `None` if the pattern names layers
+    /// in another form.
     pub fn parse<'n>(
         of: &Override,
         n_block: u64,
@@ -44,7 +46,7 @@ impl LayerPattern {
             layers: (0..n_block.min(MAX_LAYERS)).filter(named).collect(),
             runs: numbers.contains('['),
         };
-        // The whole pattern may match only these layers.
+        // The pattern must match only tensors of these layers.
         let agrees = |name: &str| {
             let layer = layer_of(name);
             !of.matches(name).unwrap_or(true) || layer.is_some_and(|l| out.layers.contains(&l))
@@ -53,12 +55,12 @@ impl LayerPattern {
         names.all(agrees).then_some(out)
     }
 
-    /// Returns the named layers.
+    /// Returns the layers that the pattern names.
     pub fn layers(&self) -> &BTreeSet<u64> {
         &self.layers
     }
 
-    /// Returns the pattern for other layers; `None` if `layers` is empty.
+    /// Returns the pattern for `layers`; `None` if `layers` is empty.
     pub fn with(&self, layers: &BTreeSet<u64>) -> Option<String> {
         let numbers = match self.runs {
             true => runs(layers),
@@ -73,32 +75,31 @@ impl LayerPattern {
     }
 }
 
-/// Parses the layer in a tensor's name: 7 in `blk.7.ffn_up.weight`.
+/// Parses the layer of a tensor name: 7 in `blk.7.ffn_up.weight`.
 pub fn layer_of(name: &str) -> Option<u64> {
     let rest = name.strip_prefix("blk.")?;
     rest.split('.').next()?.parse().ok()
 }
 
-/// Splits a pattern after the dot at a position.
 fn split_at_dot(pattern: &str, at: usize) -> Option<(&str, &str)> {
     let rest = pattern.get(at..)?;
     let dot = DOTS.iter().find(|dot| rest.starts_with(**dot))?;
     Some(pattern.split_at(at + dot.len()))
 }
 
-/// Finds the dot after the leading numbers, outside of groups.
+/// Finds the dot after the leading numbers, outside groups.
 fn end_of_numbers(text: &str) -> Option<usize> {
     let is_dot = |rest: &str| DOTS.iter().any(|dot| rest.starts_with(dot));
     end_of_part(text, is_dot).filter(|end| *end < text.len())
 }
 
-/// True if a part closes the groups that it opens, with alternatives only inside groups.
+/// True if all groups in a part are closed, and alternatives occur only inside groups.
 fn closes(text: &str) -> bool {
     end_of_part(text, |_| false).is_some()
 }
 
-/// Finds the first position outside of groups where `is_end` holds for the rest, or else the length. Returns `None` for
-/// unbalanced groups before it, or alternatives outside of groups.
+/// Finds the first position outside groups at which `is_end` is true for the rest, or else the length. Returns `None`
+/// for unbalanced groups or alternatives outside groups before this position.
 fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     let (mut depth, mut in_class, mut escaped) = (0_i32, false, false);
     for (i, c) in text.char_indices() {
@@ -123,7 +124,7 @@ fn end_of_part(text: &str, is_end: impl Fn(&str) -> bool) -> Option<usize> {
     (depth == 0).then_some(text.len())
 }
 
-/// Formats numbers as alternatives, with runs within a ten as classes: `[4-9]`, `1[0-9]`.
+/// Formats numbers as alternatives, with runs within a ten as character classes: `[4-9]`, `1[0-9]`.
 fn runs(numbers: &BTreeSet<u64>) -> Vec<String> {
     let all: Vec<u64> = numbers.iter().copied().collect();
     let follows = |a: &u64, b: &u64| *b == *a + 1 && a / 10 == b / 10;

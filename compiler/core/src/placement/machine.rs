@@ -1,4 +1,4 @@
-//! Assembles the machine of a plan: devices by `--devices` and `--topology`, their links and reserves.
+//! Assembles a plan's machine from `--devices` and `--topology`: devices, links and reserves.
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
@@ -12,7 +12,7 @@ use crate::cards::{
 };
 use crate::topology::TopologyFile;
 
-/// The user's options about the machine.
+/// The options that describe the machine.
 #[derive(Clone, Debug, Default)]
 pub struct MachineRequest<'a> {
     /// `--devices`.
@@ -29,18 +29,18 @@ pub struct MachineRequest<'a> {
     pub servers: Servers,
 }
 
-/// The devices of a plan, with profiles and links.
+/// A plan's devices, with profiles and links.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The devices.
     pub devices: Vec<DeviceSpec>,
-    /// Profiles and links.
+    /// Device profiles and links.
     pub topology: Topology,
-    /// Assumptions.
+    /// Notes on assumptions.
     pub notes: Vec<Diagnostic>,
 }
 
-/// Reads a device list, without a topology file or further options.
+/// Parses a device list without a topology file.
 ///
 /// # Errors
 /// Returns TPC0400 for a malformed list or unknown cards.
@@ -55,9 +55,8 @@ struct Member {
     card: Option<Card>,
     /// `None` for an unknown device.
     profile: Option<DeviceProfile>,
-    /// Position in the topology file.
     file: Option<usize>,
-    /// True if the topology file lists fewer devices. The device then has the profile of the last one listed.
+    /// True if the topology file lists fewer devices. The profile is then the last one of the file.
     repeated: bool,
     reserve_stated: bool,
 }
@@ -83,7 +82,7 @@ impl Member {
         }
     }
 
-    /// Creates the file's device at this position; positions beyond the list use the last one.
+    /// Creates the device at `position` of the file. Positions beyond the list use the last device.
     fn of_file(file: &TopologyFile, position: usize) -> Member {
         let last = file.devices.len() - 1;
         let device = &file.devices[position.min(last)];
@@ -99,7 +98,7 @@ impl Member {
 }
 
 impl Machine {
-    /// Assembles the machine of a list without a topology file.
+    /// Assembles a machine without a topology file.
     ///
     /// # Errors
     /// Returns TPC0400 for unknown cards.
@@ -116,7 +115,7 @@ impl MachineRequest<'_> {
     /// Assembles the machine.
     ///
     /// # Errors
-    /// Returns TPC0400 for a name that is neither in the file nor a card, an unsupported link, or the wrong number of
+    /// Returns TPC0400 for a name that is neither in the file nor a card, an unsupported link, or a wrong number of
     /// reserves.
     pub fn machine(&self) -> Result<Machine, Diagnostic> {
         let mut notes = Vec::new();
@@ -156,7 +155,7 @@ impl MachineRequest<'_> {
             (DeviceList::All | DeviceList::Count(_), None) => {
                 let n = match list {
                     DeviceList::Count(n) => *n,
-                    // By default the host has one device in addition to its servers.
+                    // By default the host has one device in addition to the servers.
                     _ => 1 + self.servers.count(),
                 };
                 let generic = |i| Member::generic(format!("dev{i}"), DeviceKind::Generic);
@@ -174,7 +173,6 @@ impl MachineRequest<'_> {
                     continue;
                 }
             };
-            // Profiles come from the file, by position.
             let member = match self.file {
                 Some(file) => Member::of_file(file, out.len()),
                 None => Member::generic(String::new(), kind),
@@ -199,14 +197,13 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// Finds the device of a name with its count.
     fn find_named(
         &self,
         text: &str,
         notes: &mut Vec<Diagnostic>,
     ) -> Result<(usize, Member), Diagnostic> {
         let whole = self.one(text, notes);
-        // Names such as `7900xtx` begin with a number and an x.
+        // Some card names, such as `7900xtx`, begin with a number.
         let Some((count, name)) = split_count(text) else {
             return Ok((1, whole?));
         };
@@ -267,7 +264,7 @@ impl MachineRequest<'_> {
         }
     }
 
-    /// Sets the reserves: `--reserve`, else the file's, else 1 GiB of a card's or file's memory and 0 of a CPU's.
+    /// Sets the reserves to `--reserve`, else to the file's, else to 1 GiB (0 for a CPU).
     fn reserve(&self, members: &mut [Member]) -> Result<(), Diagnostic> {
         let given = self.reserve.map(|r| r.among(members.len())).transpose()?;
         for (i, m) in members.iter_mut().enumerate() {
@@ -293,7 +290,6 @@ impl MachineRequest<'_> {
             Some(_) => Topology::default(),
             None => Topology::for_unnamed_machine(&processors),
         };
-        // Devices beyond the list have the file's last profile.
         let listed = members.iter().take_while(|m| !m.repeated);
         let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
@@ -328,7 +324,6 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// True if the file states the link between these devices.
     fn states_link(&self, members: &[Member], a: usize, b: usize) -> bool {
         let Some(file) = self.file.filter(|_| self.way.is_none()) else {
             return false;
@@ -338,7 +333,7 @@ impl MachineRequest<'_> {
         file.link.is_some() || file.links.iter().any(is)
     }
 
-    /// Sets the links: `--link`, else the file's, else the cards' own.
+    /// Sets the links to `--link`, else to the file's, else to the cards' own.
     fn links(
         &self,
         members: &[Member],
@@ -355,7 +350,6 @@ impl MachineRequest<'_> {
                 return Err(without_fabric(cards, way));
             }
         }
-        // `--link` overrides the file.
         let file = self.file.filter(|_| self.way.is_none());
         let stated = file.and_then(|f| f.link);
         let before = |i: usize| {
@@ -399,13 +393,12 @@ impl MachineRequest<'_> {
     }
 }
 
-/// Appends `#` and the position to the names of CPUs, CUDA devices, cards outside the file, and devices with equal
-/// names.
+/// Appends `#` and the position to the names of CPUs, CUDA devices and cards outside the file, and to equal names.
 fn name_apart(members: &mut [Member]) {
     let names: Vec<String> = members.iter().map(|m| m.name.to_lowercase()).collect();
     for (i, m) in members.iter_mut().enumerate() {
         let alike = names.iter().filter(|n| **n == names[i]).count() > 1;
-        // Logical devices may share a physical one.
+        // Logical devices may be on one physical device.
         let numbered = m.kind != DeviceKind::Generic || (m.card.is_some() && m.file.is_none());
         if alike || numbered {
             m.name = format!("{}#{i}", m.name);
@@ -427,7 +420,6 @@ fn without_fabric(cards: &[&Card], way: LinkKind) -> Diagnostic {
     d.help("leave out --link, or use pcie (copies go through the host) or pcie-p2p (from card to card)")
 }
 
-/// Notes that cards of one kind may have a bridge.
 fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     let bridged = |c: &&&Card| matches!(c.fabric, Some(Fabric::Bridge { .. }));
     let card = cards.iter().find(bridged)?;
@@ -447,7 +439,7 @@ fn bridge_note(cards: &[&Card], link: Link) -> Option<Diagnostic> {
     Some(d.help("use `--link nvlink` if bridges join the cards, `--link pcie-p2p` if the driver copies between cards"))
 }
 
-/// Returns the help for a list in another form: counts between commas, or cards joined by `+` or `&`.
+/// Returns help for a list of counts, or for cards joined by `+` or `&`.
 fn misread(name: &str) -> Option<String> {
     if name.parse().is_ok_and(|n: usize| n <= MAX_DEVICES) {
         let help = "give one count, such as --devices 2; to compare plans: --devices 2 --devices 4";

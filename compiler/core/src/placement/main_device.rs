@@ -1,10 +1,8 @@
-//! `--main-gpu`: the device of an unsplit model.
-
 use super::Placement;
 use tpc_diag::{Diagnostic, codes};
 
 impl Placement {
-    /// Sets the main device.
+    /// Sets the device of an unsplit model.
     ///
     /// # Errors
     /// Returns TPC0400 if the device does not exist.

@@ -1,4 +1,4 @@
-//! The options of a plan: devices and weights, places of layers and tensors, cache types, batch sizes.
+//! Options of a plan: devices and weights, places of layers and tensors, cache types, batch sizes.
 
 mod beside;
 mod described;
@@ -44,15 +44,15 @@ use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
 /// A mode of dividing a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitMode {
-    /// The planner decides.
+    /// The fastest mode, chosen by the planner.
     Auto,
     /// All on one device.
     None,
-    /// Whole layers on each device, in sequence.
+    /// Whole layers per device, in sequence.
     Layer,
-    /// Split tensors.
+    /// Each tensor split among all devices.
     Tensor,
-    /// Whole layers on groups of devices that split their tensors; a strategy of [`SplitMode::Auto`].
+    /// Whole layers per group of devices, and tensors split within groups. Only [`SplitMode::Auto`] chooses this mode.
     Hybrid,
 }
 
@@ -62,7 +62,7 @@ impl SplitMode {
         matches!(self, SplitMode::Tensor | SplitMode::Hybrid)
     }
 
-    /// Returns the option's word.
+    /// Returns the mode's name in `--split-mode`.
     pub const fn name(self) -> &'static str {
         match self {
             SplitMode::Auto => "auto",
@@ -83,69 +83,69 @@ pub struct Placement {
     pub topology: Topology,
     /// The split mode.
     pub split_mode: SplitMode,
-    /// Device weights, in whole layers for [`SplitMode::Layer`]; `None` for weights by bandwidth, and for stages
-    /// balanced by bytes.
+    /// Device weights, in whole layers for [`SplitMode::Layer`]. Without weights, tensors are split in proportion to
+    /// bandwidth, and stages balance bytes.
     pub tensor_split: Option<Vec<f64>>,
-    /// Tensors with their own place; the first match counts.
+    /// Tensors with their own place. The first match counts.
     pub overrides: Vec<Override>,
     /// Layers whose experts stay on the host.
     pub host_experts: HostExperts,
     /// True if KV caches stay on the host.
     pub kv_on_host: bool,
-    /// The last layers, the output counted as one, that run on devices; `None` for all.
+    /// Number of last layers on devices, the output counted as one; `None` for all.
     pub n_gpu_layers: Option<u64>,
     /// K cache type.
     pub cache_type_k: DType,
     /// V cache type.
     pub cache_type_v: DType,
-    /// Context of all sequences together, in tokens; `None` for the model's.
+    /// Context in tokens for all sequences together; `None` for the model's context.
     pub ctx_size: Option<u64>,
-    /// The context after the engine's options scale the rotation, if they do.
+    /// The scaling of RoPE to a longer context, if the engine's options request it.
     pub stretch: Option<Stretch>,
     /// Maximum tokens of a batch.
     pub ubatch_size: u64,
-    /// Sequences at once.
+    /// Number of parallel sequences.
     pub parallel: u64,
-    /// Drafting of tokens.
+    /// Speculative decoding.
     pub drafting: Drafting,
     /// The planned engine.
     pub engine: Engine,
-    /// The engine's release; for tpc, llama.cpp's release.
+    /// The engine's release. For tpc, llama.cpp's release for the printed command.
     pub build: &'static Build,
-    /// The back end of all devices; `None` for the usual one of each card's vendor.
+    /// The back end of all devices; `None` for each vendor's usual back end.
     pub backend: Option<Backend>,
     /// Engine options that change its memory.
     pub engine_options: EngineOptions,
     /// Tokens in the cache for decoding estimates.
     pub depth: u64,
-    /// True if attention is fused. Otherwise engines that store scores allocate and read them.
+    /// True if attention is fused. Without fused attention, other engines allocate and read the scores.
     pub flash_attention: bool,
-    /// Servers with devices in other machines.
+    /// RPC servers with devices in other machines.
     pub servers: Servers,
     /// Order of sums over devices.
     pub sums: SumOrder,
-    /// Weight storage on the devices.
+    /// Weight formats on the devices.
     pub storage: &'static dyn Storage,
-    /// The device of an unsplit model (`--main-gpu`). The default is the first; for `auto`, the one with the most
-    /// memory.
+    /// The device of an unsplit model (`--main-gpu`). The default is the first device, or for `auto` the device with
+    /// the most memory.
     pub main_device: Option<usize>,
-    /// Memory of additional files, already subtracted from the topology's devices and host.
+    /// Memory of additional files, already subtracted from the topology.
     pub beside: Vec<ExtraFileMemory>,
-    /// Assumptions about the machine.
+    /// Notes on assumptions about the machine.
     pub notes: Vec<Diagnostic>,
 }
 
 impl Placement {
-    /// Default size of the largest batch.
+    /// Default of `ubatch_size`.
     pub const UBATCH: u64 = 512;
 
-    /// Returns the type of a cache that only `ik_llama.cpp` has.
+    /// Returns a requested cache type that only `ik_llama.cpp` supports.
     pub fn foreign_cache(&self) -> Option<DType> {
         let caches = [self.cache_type_k, self.cache_type_v];
         caches.into_iter().find(|t| t.is_ik())
     }
 
-    /// Creates the default placement: default topology, f16 caches, the model's context, batches of 512.
+    /// Creates a placement with the default topology, f16 caches, the model's context and batches of 512.
     pub fn on(devices: Vec<DeviceSpec>) -> Placement {
         Placement {
             devices,
@@ -179,7 +179,7 @@ impl Placement {
     }
 }
 
-/// Reads `auto`, `none`, `layer` or `tensor`. llama.cpp's `row` and `ik_llama.cpp`'s `graph` are synonyms of `tensor`.
+/// Parses `auto`, `none`, `layer` or `tensor`. llama.cpp's `row` and `ik_llama.cpp`'s `graph` mean `tensor`.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -197,8 +197,8 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
     }
 }
 
-/// Reads the number of layers on devices. As in llama.cpp, `all`, `auto` and negative numbers are all layers. The plan
-/// checks that they fit.
+/// Parses the number of layers on devices. `all`, `auto` and negative numbers mean all layers, as in llama.cpp. The
+/// plan checks that they fit.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -218,7 +218,7 @@ pub fn parse_gpu_layers(text: &str) -> Result<Option<u64>, Diagnostic> {
     Ok(u64::try_from(number).ok())
 }
 
-/// Reads a drafting strategy by llama.cpp's name; only drafting by the model's own blocks is planned.
+/// Parses llama.cpp's name of a drafting strategy. tpc plans only drafting by the model's own blocks.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -234,7 +234,7 @@ pub fn parse_spec_type(text: &str) -> Result<Drafting, Diagnostic> {
     }
 }
 
-/// Reads the order of sums over devices: `on` (the bits of one device), `off` or `auto`.
+/// Parses the order of sums over devices: `on` (the same bits as on one device), `off` or `auto`.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -254,7 +254,7 @@ pub fn parse_deterministic(text: &str) -> Result<SumOrder, Diagnostic> {
     }
 }
 
-/// Reads the option for fused attention: `on`, `off`, or `auto`, which fuses.
+/// Parses `on`, `off` or `auto`, which fuses attention.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -272,7 +272,7 @@ pub fn parse_flash_attention(text: &str) -> Result<bool, Diagnostic> {
     }
 }
 
-/// Reads a kind of link between cards.
+/// Parses a kind of link between cards.
 ///
 /// # Errors
 /// Returns TPC0400 for any other text.
@@ -298,10 +298,10 @@ pub fn check_cache_type(option: &str, dtype: DType, engine: Engine) -> Result<()
     Err(d.help("use q8_0, q5_1 or q4_0, or add --engine ik_llama.cpp"))
 }
 
-/// Reads a cache type; [`check_cache_type`] checks that an engine supports it.
+/// Parses a cache type. Use [`check_cache_type`] to check that an engine supports it.
 ///
 /// # Errors
-/// Returns TPC0400 for a type that caches cannot have.
+/// Returns TPC0400 for a type that is not supported for caches.
 pub fn parse_cache_type(option: &str, text: &str) -> Result<DType, Diagnostic> {
     DType::from_name(text)
         .filter(|t| CACHE_TYPES.contains(t) || IK_CACHE_TYPES.contains(t))

@@ -1,17 +1,17 @@
-//! Devices of other machines: RPC servers, and machines whose devices share the host's memory.
+//! Devices in other machines: RPC servers, and machines whose devices share the host's memory.
 
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{Link, PairLink, Topology};
 
-/// RPC servers, each a machine with one device.
+/// RPC servers, each with one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Servers {
     addresses: Vec<String>,
-    /// True if their devices are last in the list. llama.cpp puts them first, but last for a tensor split.
+    /// True if the servers' devices are last in the list. llama.cpp puts them last for a tensor split, otherwise first.
     pub last: bool,
-    /// Positions of their devices, if a device list states them.
+    /// Positions of the servers' devices, if a device list states them.
     pub at: Option<Vec<usize>>,
 }
 
@@ -22,7 +22,7 @@ impl fmt::Display for Servers {
 }
 
 impl Servers {
-    /// Reads `HOST:PORT,HOST:PORT`.
+    /// Parses `HOST:PORT,HOST:PORT`.
     ///
     /// # Errors
     /// Returns TPC0400 for an address without a port, or an empty list.
@@ -54,7 +54,7 @@ impl Servers {
         self.addresses.len()
     }
 
-    /// Returns the positions of their devices among `devices`.
+    /// Returns the positions of the servers' devices in a list of `devices` devices.
     pub fn among(&self, devices: usize) -> Vec<usize> {
         let n = self.count().min(devices);
         if let Some(at) = &self.at {
@@ -69,8 +69,8 @@ impl Servers {
 
 /// Marks devices outside the host's machine, and joins machines by a network unless their link is stated.
 ///
-/// Of devices that share their machine's memory, only one is in the host's machine. `network` returns the link between
-/// two machines, or `None` if their devices' link is stated.
+/// If devices share their machine's memory, only one is in the host's machine. `network` returns the link between two
+/// machines, or `None` if the link is stated.
 pub(super) fn join(
     topology: &mut Topology,
     devices: usize,
@@ -94,7 +94,7 @@ pub(super) fn join(
             None => topology.links.push(PairLink { a, b, link }),
         }
     }
-    // A link of all pairs becomes the common link.
+    // A link that all pairs have becomes the common link.
     let count = devices * devices.saturating_sub(1) / 2;
     if let Some(first) = topology.links.first().map(|p| p.link)
         && topology.links.len() == count

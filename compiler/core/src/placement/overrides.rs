@@ -7,41 +7,39 @@ use fancy_regex::{Regex, RegexBuilder};
 use super::{DeviceKind, DeviceSpec};
 use tpc_diag::{Diagnostic, codes};
 
-/// The place of matching tensors.
+/// The target of an override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// On the host.
+    /// The host.
     Host,
-    /// One device, by position, whole.
+    /// One whole copy on the device at this position.
     Device(usize),
-    /// Whole on every device.
+    /// A whole copy on every device.
     Mirrored,
 }
 
-/// One `REGEX=PLACE`.
+/// An override `REGEX=PLACE`.
 #[derive(Clone, Debug)]
 pub struct Override {
     /// The pattern as given.
     pub pattern: String,
     regex: Regex,
-    /// The place.
+    /// The target.
     pub target: Target,
 }
 
-/// Default step limit of a match.
+/// Default maximum of backtracking steps per match.
 const MATCH_STEPS: usize = 100_000;
 
-/// Compiles a pattern with at most `steps` backtracking steps per match.
 #[expect(
     clippy::result_large_err,
-    reason = "callers convert fancy_regex's error at once"
+    reason = "callers convert fancy_regex's error immediately"
 )]
 fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(steps).build()
 }
 
 impl Override {
-    /// Returns this override with a limit of `steps` steps per match.
     #[must_use]
     pub(super) fn with_step_limit(&self, steps: usize) -> Override {
         let regex = compile(&self.pattern, steps.clamp(1, MATCH_STEPS));
@@ -51,7 +49,7 @@ impl Override {
         }
     }
 
-    /// Returns this override with another pattern and place; `None` for an invalid regular expression.
+    /// Returns this override with another pattern and target; `None` for an invalid regular expression.
     pub fn edited(&self, pattern: &str, target: Target) -> Option<Override> {
         Some(Override {
             pattern: pattern.to_owned(),
@@ -65,10 +63,10 @@ impl Override {
         format!("{}={}", self.pattern, self.target)
     }
 
-    /// Checks that the pattern matches anywhere in `name`.
+    /// True if the pattern matches anywhere in `name`.
     ///
     /// # Errors
-    /// Returns TPC0410 if the match exceeds its step limit.
+    /// Returns TPC0410 if the match exceeds the step limit.
     pub fn matches(&self, name: &str) -> Result<bool, Diagnostic> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("`{}` cannot be matched against `{name}`: {e}", self.pattern);
@@ -94,7 +92,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// A `REGEX=PLACE` before its place is resolved to a device.
+/// An override `REGEX=PLACE` whose place is not resolved yet.
 #[derive(Clone, Debug)]
 pub struct OverridePattern {
     pattern: String,
@@ -113,7 +111,7 @@ fn wrong(message: String) -> Diagnostic {
 }
 
 impl OverridePattern {
-    /// Reads `REGEX=PLACE,…`. A comma separates entries only if a `=` follows before the next comma.
+    /// Parses `REGEX=PLACE,…`. A comma separates entries only if a `=` follows before the next comma.
     ///
     /// # Errors
     /// Returns TPC0410 for a malformed list.
@@ -161,7 +159,7 @@ impl OverridePattern {
         })
     }
 
-    /// Resolves the place: one of these devices, the host, or all devices.
+    /// Resolves the place to a device, the host, or all devices.
     ///
     /// # Errors
     /// Returns TPC0410 if the place does not exist.
@@ -181,10 +179,10 @@ impl OverridePattern {
     }
 }
 
-/// Reads lists of `REGEX=PLACE` for these devices.
+/// Parses lists of `REGEX=PLACE` for these devices.
 ///
 /// # Errors
-/// Returns TPC0410 as [`OverridePattern::parse_list`] and [`OverridePattern::among`].
+/// Returns the errors of [`OverridePattern::parse_list`] and [`OverridePattern::among`].
 pub fn parse_overrides(
     given: &[String],
     devices: &[DeviceSpec],
@@ -198,7 +196,7 @@ pub fn parse_overrides(
     Ok(out)
 }
 
-/// Finds a place: a device by name, by position (`dev1`), or by llama.cpp's name (`CUDA1`).
+/// Resolves a device name, a position (`dev1`), or llama.cpp's name (`CUDA1`).
 fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
     let lower = place.trim().to_ascii_lowercase();
     if let "host" | "cpu" = lower.as_str() {
@@ -214,7 +212,7 @@ fn target(place: &str, devices: &[DeviceSpec]) -> Option<Target> {
         let n = lower.strip_prefix("cuda")?.trim_start_matches(':');
         let n: u32 = n.parse().ok()?;
         let physical = devices.iter().position(|d| d.kind == DeviceKind::Cuda(n));
-        // Devices without a kind stand for the user's own.
+        // A device without a kind stands for the CUDA device at its position.
         let logical = || {
             let nth = devices.get(n as usize)?;
             (nth.kind == DeviceKind::Generic).then_some(n as usize)

@@ -1,15 +1,13 @@
-//! `--reserve` and `--host-memory`.
-
 use std::fmt;
 
 use tpc_diag::{Diagnostic, codes};
 
 use crate::units::{Unit, quantity};
 
-/// Bytes left to the driver's context and the engine's buffers.
+/// Bytes reserved for the driver's context and the engine's buffers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reserve {
-    /// The same on every device.
+    /// One reserve for every device.
     Each(f64),
     /// One reserve per device.
     List(Vec<f64>),
@@ -35,10 +33,10 @@ impl fmt::Display for Reserve {
     }
 }
 
-/// Reads the host's memory, such as `64GiB`.
+/// Parses the host's memory, such as `64GiB`.
 ///
 /// # Errors
-/// Returns TPC0400 for any other text, and for zero bytes.
+/// Returns TPC0400 for any other text and for zero bytes.
 pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     let refused = |message: String| {
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--host-memory", message);
@@ -46,7 +44,7 @@ pub fn parse_host_memory(text: &str) -> Result<f64, Diagnostic> {
     };
     match quantity(text.trim(), Unit::Bytes) {
         Ok(bytes) if bytes > 0.0 => Ok(bytes),
-        Ok(_) => Err(refused("the host needs more than 0 bytes".to_owned())),
+        Ok(_) => Err(refused("the host's memory is 0 bytes".to_owned())),
         Err(e) => Err(refused(e.message)),
     }
 }
@@ -56,7 +54,7 @@ fn wrong(message: String) -> Diagnostic {
 }
 
 impl Reserve {
-    /// Reads `1GiB`, `512 MiB`, `0`, or a list such as `2GiB,1GiB`.
+    /// Parses `1GiB`, `512 MiB`, `0`, or a list such as `2GiB,1GiB`.
     ///
     /// # Errors
     /// Returns TPC0400 for any other text.
@@ -75,7 +73,7 @@ impl Reserve {
         })
     }
 
-    /// Returns the bytes for each of `devices` devices.
+    /// Returns the reserve of each device in bytes.
     ///
     /// # Errors
     /// Returns TPC0400 for a list of another length.
@@ -122,7 +120,7 @@ mod tests {
         for text in ["1GiB", "0", "512MiB", "2GiB,0", "1000000001B"] {
             assert_eq!(Reserve::parse(text).expect(text).to_string(), text);
         }
-        // llama.cpp counts MiB. Here plain numbers count bytes, and small ones are rejected as likely mistakes.
+        // llama.cpp counts MiB. Plain numbers count bytes here, so small ones are rejected as likely mistakes.
         for bad in ["1024", "", "1GiB,", "-1GiB", "1 GB/s", "lots", "inf"] {
             let found = Reserve::parse(bad).expect_err(bad);
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Resolves the user's options to the place of every layer, and of single weights and states.
+//! Resolves options to the place of every layer, and of single weights and states.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use tpc_passes::place::{LayerPlace, LayerPlacement, PlaceOverride};
 use super::{HostExperts, Override, Placement, Target, Unit, by_bytes, by_layers};
 use tpc_diag::Diagnostic;
 
-/// A placement resolved for a model's graph.
+/// A placement resolved for a graph.
 #[derive(Clone, Debug)]
 pub struct ResolvedPlacement {
-    /// Places of layers, and overrides.
+    /// Places of layers, and of single weights and states.
     pub layer_placement: LayerPlacement,
-    /// Tensors placed per `--override-tensor`.
+    /// Number of tensors placed by each override.
     pub override_matches: Vec<usize>,
-    /// Expert tensors that `--n-cpu-moe` and `--cpu-moe` keep on the host.
+    /// Number of expert tensors that `--n-cpu-moe` or `--cpu-moe` keep on the host.
     pub host_expert_tensors: usize,
 }
 
-/// Resolves the placement for a graph of `n_layer` blocks that run through these stages.
+/// Resolves the placement for a graph of `n_layer` blocks in these stages.
 ///
-/// `stage_weights` divides layers among stages: by number if the placement has proportions, else by bytes. `batch`
-/// gives the cache sizes.
+/// `stage_weights` divides the layers among stages: by number if the placement has proportions, otherwise by bytes.
+/// `batch` gives the cache sizes.
 pub fn resolve(
     graph: &Graph,
     n_layer: u64,
@@ -41,7 +41,7 @@ pub fn resolve(
         host_expert_tensors: overridden.host_expert_tensors,
     };
     let overrides = overridden.places.clone();
-    // The first layers stay on the host; the output counts as the last layer.
+    // The first layers stay on the host. The output counts as the last layer.
     let on_host = placement
         .n_gpu_layers
         .map_or(0, |kept| (n as u64 + 1).saturating_sub(kept)) as usize;
@@ -51,7 +51,7 @@ pub fn resolve(
         let gone = &mut units[..=on_host.min(n + 1)];
         gone.iter_mut().for_each(|u| u.bytes = 0);
     }
-    // Given proportions count layers, as in llama.cpp; the default balances bytes.
+    // Given proportions count layers, as in llama.cpp. Without proportions, stages balance bytes.
     let stage = match placement.tensor_split {
         Some(_) => by_layers(&units, stage_weights),
         None => by_bytes(&units, stage_weights),
@@ -74,7 +74,7 @@ pub fn resolve(
     out
 }
 
-/// Weights and states with their own place, which does not depend on the division of other weights.
+/// Weights and states with their own place, which does not depend on the way.
 #[derive(Clone, Debug)]
 pub struct OverriddenPlaces {
     places: BTreeMap<Value, PlaceOverride>,
@@ -82,13 +82,13 @@ pub struct OverriddenPlaces {
     host_expert_tensors: usize,
 }
 
-/// Step limit of all patterns on all tensors together.
+/// Maximum backtracking steps of all patterns on all tensors.
 const PATTERN_STEPS: usize = 20_000_000;
 
-/// Matches the patterns against a graph's tensors, once for all ways to divide it.
+/// Matches the patterns against a graph's tensors, once for all ways.
 ///
 /// # Errors
-/// Returns TPC0410 if a pattern exceeds its part of the steps.
+/// Returns TPC0410 if a pattern exceeds its part of the step limit.
 pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlaces, Diagnostic> {
     let mut out = OverriddenPlaces {
         places: BTreeMap::new(),
@@ -123,7 +123,8 @@ pub fn overridden(graph: &Graph, placement: &Placement) -> Result<OverriddenPlac
                     out.places.insert(v, PlaceOverride::Host);
                 }
             }
-            // Every token reads and writes a whole recurrent state, so only caches stay on the host.
+            // Only caches stay on the host. Recurrent states do not, because every token reads and writes the whole
+            // state.
             Op::State(_) if placement.kv_on_host && graph.value(v).ty.counts_cells() => {
                 out.places.insert(v, PlaceOverride::Host);
             }
@@ -150,7 +151,7 @@ pub fn expert_weights(graph: &Graph) -> Vec<Value> {
     experts(graph, HostExperts::All)
 }
 
-/// Lists the expert weights of these layers: operands selected by expert.
+/// Lists the expert weights of these layers: weights that an index of experts selects from.
 fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     let selected = |(_, d): (Inst, &InstData)| {
         if d.layer.is_none_or(|l| !layers.contains(u64::from(l))) {
@@ -174,7 +175,7 @@ fn experts(graph: &Graph, layers: HostExperts) -> Vec<Value> {
     graph.insts().filter_map(selected).map(source).collect()
 }
 
-/// Counts the bytes of the prologue, layers and epilogue, without overridden tensors.
+/// Counts the bytes of the prologue, each layer and the epilogue, without overridden tensors.
 fn units(
     graph: &Graph,
     n_layer: usize,

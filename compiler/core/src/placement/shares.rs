@@ -1,5 +1,3 @@
-//! `--tensor-split`.
-
 use tpc_diag::{Diagnostic, codes};
 
 /// Proportions: at least one, finite, not negative, not all zero.
@@ -12,7 +10,7 @@ fn wrong(message: String) -> Diagnostic {
 }
 
 impl TensorSplit {
-    /// Reads `3,1` or `3/1`.
+    /// Parses `3,1` or `3/1`.
     ///
     /// # Errors
     /// Returns TPC0400 for a negative or invalid entry, or if all are zero.
@@ -35,7 +33,7 @@ impl TensorSplit {
         Ok(TensorSplit(shares))
     }
 
-    /// Returns a weight per device, 0 for devices without a proportion.
+    /// Returns a weight per device. Devices without a proportion get 0.
     ///
     /// # Errors
     /// Returns TPC0400 for more proportions than devices.
@@ -52,10 +50,10 @@ impl TensorSplit {
     }
 }
 
-/// Reads `3,1` as weights of `devices` devices.
+/// Parses `3,1` as weights of `devices` devices.
 ///
 /// # Errors
-/// Returns TPC0400 as [`TensorSplit::parse`] and [`TensorSplit::among`].
+/// Returns the errors of [`TensorSplit::parse`] and [`TensorSplit::among`].
 pub fn parse_tensor_split(text: &str, devices: usize) -> Result<Vec<f64>, Diagnostic> {
     TensorSplit::parse(text)?.among(devices)
 }

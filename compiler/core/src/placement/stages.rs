@@ -1,5 +1,3 @@
-//! Pipelines: the layers of each device or group.
-
 /// A layer, the prologue or the epilogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unit {
@@ -7,14 +5,15 @@ pub struct Unit {
     pub bytes: u64,
 }
 
-/// Divides units in order among stages by number, as llama.cpp's `-ts`; returns each unit's stage, ascending. A layer
-/// belongs to the stage whose interval of the cumulative shares contains its position. The output counts as a layer;
-/// the prologue goes with the first. Leading units without bytes are on the host and not counted. A stage of weight 0
-/// stays empty.
+/// Divides units in order among stages by number, as llama.cpp's `-ts`. Returns each unit's stage, ascending.
+///
+/// A layer belongs to the stage whose interval of the cumulative shares contains the layer's position. The output
+/// counts as a layer; the prologue goes with the first layer. Leading units without bytes are on the host and not
+/// counted. Stages with weight 0 stay empty.
 pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let first = units.iter().position(|u| u.bytes > 0).unwrap_or(0).max(1);
     let counted = units.len().saturating_sub(first).max(1) as f32;
-    // `f32` is the engine's precision: a layer at the border then gets the same stage.
+    // llama.cpp uses `f32`, which decides the stage of a layer at a border.
     let mut sum = 0.0_f32;
     let mut ends: Vec<f32> = shares
         .iter()
@@ -33,8 +32,8 @@ pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Divides units in order among stages so that the fullest stage, by its weight, is as empty as possible. Returns each
-/// unit's stage, ascending. A stage of weight 0 stays empty.
+/// Divides units in order among stages. Minimises the bytes per weight of the fullest stage. Returns each unit's stage,
+/// ascending. Stages with weight 0 stay empty.
 pub fn by_bytes(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let n = units.len();
     let mut sums = vec![0.0; n + 1];
@@ -46,7 +45,7 @@ pub fn by_bytes(units: &[Unit], shares: &[f64]) -> Vec<usize> {
         (_, false) => f64::INFINITY,
         _ => (sums[to] - sums[from]) / shares[stage],
     };
-    // best[s][i]: the first s stages hold the first i units. The load of the fullest, and the first unit of the last.
+    // best[s][i]: the minimum load with the first i units in the first s stages, and the first unit of the last stage.
     let mut best = vec![vec![(f64::INFINITY, 0_usize); n + 1]; shares.len() + 1];
     best[0][0] = (0.0, 0);
     for stage in 0..shares.len() {
@@ -91,18 +90,18 @@ mod tests {
     #[test]
     fn layers_follow_shares_whatever_they_weigh() {
         let stages = |bytes: &[u64], shares: &[f64]| by_layers(&units(bytes), shares);
-        // The embedding, three layers, the output: two of four positions per device.
+        // The embedding, three layers and the output: two of four positions per device.
         assert_eq!(stages(&[9, 1, 1, 1, 1], &[1.0, 1.0]), [0, 0, 0, 1, 1]);
         assert_eq!(stages(&[1, 90, 1, 1, 1], &[1.0, 1.0]), [0, 0, 0, 1, 1]);
         assert_eq!(stages(&[1, 1, 1, 1, 1], &[3.0, 1.0]), [0, 0, 0, 0, 1]);
-        // Two layers on the host leave three positions.
+        // With two layers on the host, three positions remain.
         assert_eq!(
             stages(&[0, 0, 0, 1, 1, 1], &[2.0, 1.0])[3..],
             [0, 0, 1],
-            "the host's are not counted"
+            "host layers are not counted"
         );
         assert_eq!(stages(&[1, 1, 1], &[0.0, 1.0, 0.0]), [1, 1, 1]);
-        // 37 positions in parts of 25 and 12: an exact border.
+        // 37 positions in parts of 25 and 12, with an exact border.
         let many = stages(&[1; 38], &[25.0, 12.0]);
         assert_eq!(many.iter().filter(|&&s| s == 0).count(), 1 + 25);
         assert_eq!(stages(&[], &[1.0]), [0; 0]);

@@ -6,14 +6,14 @@ use tpc_models::Drafting;
 
 use super::{HostExperts, Placement, SplitMode, spell_devices};
 
-/// Formats numbers for `-ts`, whole ones without a fraction.
+/// Formats numbers for `-ts`. Omits the fraction of whole numbers.
 pub fn shares(all: &[f64]) -> String {
     let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
     shown.join(",")
 }
 
 impl Placement {
-    /// Returns the options for the devices: count, cards, or list. Omits the topology file, whose path is unknown here.
+    /// Returns the device options: count, cards or list. Omits the topology file, whose path is unknown here.
     pub fn machine_words(&self) -> Vec<String> {
         let mut out = vec!["--devices".to_owned(), spell_devices(&self.devices)];
         if self.servers.count() > 0 {
@@ -22,12 +22,12 @@ impl Placement {
         out
     }
 
-    /// Returns all options except machine, engine and depth, without a default context. They give the same plan for
-    /// `--split-mode auto` as for its choice, `mode`. `main` is the device of an unsplit model.
+    /// Returns all options except machine, engine and depth. Omits a default context. With `--split-mode auto`, the
+    /// options request the chosen `mode`. `main` is the device of an unsplit model.
     pub fn option_words(&self, mode: SplitMode, main: Option<usize>) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut put = |words: &[&str]| out.extend(words.iter().map(|&w| w.to_owned()));
-        // Groups in sequence are a strategy of `auto` without a mode name.
+        // Groups in sequence lack a mode name; only `auto` chooses them.
         if self.devices.len() > 1 && mode != SplitMode::Hybrid {
             put(&["-sm", mode.name()]);
             if let Some(main) = main.filter(|&d| d > 0) {

@@ -9,10 +9,8 @@ use super::plan::{CandidateReport, DeviceReport, PlanReport};
 use crate::format::{bytes, count, printable, shortened, speed, wrapped};
 use crate::placement::SplitMode;
 
-/// Columns of a label.
 const LABEL: usize = 8;
 
-/// The fullest place relative to its usable memory.
 struct FullestPlace<'a> {
     place: &'a DeviceReport,
     total: u64,
@@ -20,35 +18,33 @@ struct FullestPlace<'a> {
 }
 
 impl PlanReport {
-    /// Returns the usable bytes of a device, including bytes of additional files; `None` if the memory is unknown.
+    /// Returns the usable bytes of a device, including the bytes of additional files; `None` if the memory is unknown.
     pub fn usable_bytes(&self, device: usize) -> Option<u64> {
         let profile = self.machine.devices.get(device)?;
         let usable = |memory: f64| (memory - profile.reserve).max(0.0) as u64;
         profile.memory.map(usable)
     }
 
-    /// Returns the usable bytes of the host. Memory shared with devices is counted as a pool.
+    /// Returns the usable bytes of the host. Shared memory counts as a pool instead.
     pub fn usable_host_bytes(&self) -> Option<u64> {
         let host = &self.machine.host;
         let usable = |memory: f64| (memory - host.reserve).max(0.0) as u64;
         host.memory.filter(|_| self.pool.is_none()).map(usable)
     }
 
-    /// Returns the used and the usable bytes of the pool.
     fn pool_usage(&self) -> Option<(u64, u64)> {
         self.pool
             .as_ref()
             .map(|p| (p.total_bytes, p.usable_bytes()))
     }
 
-    /// Lists the devices, then the host, with their usable bytes.
     fn rooms(&self) -> impl Iterator<Item = (&DeviceReport, Option<u64>)> {
         let devices = self.devices.iter().enumerate();
         let devices = devices.map(|(i, d)| (d, self.usable_bytes(i)));
         devices.chain([(&self.host, self.usable_host_bytes())])
     }
 
-    /// Checks that everything fits; `None` if no device memory is known.
+    /// True if everything fits; `None` if no device memory is known.
     pub fn fits(&self) -> Option<bool> {
         let over = self
             .rooms()
@@ -61,7 +57,6 @@ impl PlanReport {
         }
     }
 
-    /// Returns the place with the highest ratio of used to usable memory.
     fn fullest(&self) -> Option<FullestPlace<'_>> {
         let known = self.rooms().filter_map(|(place, usable)| {
             Some(FullestPlace {
@@ -85,7 +80,7 @@ impl PlanReport {
         first.map(|(_, d)| d)
     }
 
-    /// Returns that highest ratio.
+    /// Returns the highest ratio of used to usable memory.
     pub(super) fn fullest_share(&self) -> Option<f64> {
         self.fullest().map(|f| f.share())
     }
@@ -97,7 +92,7 @@ impl PlanReport {
         profile.map_or(0, |d| d.reserve as u64)
     }
 
-    /// True if several devices hold the same bytes of the same memory, to the displayed precision.
+    /// True if several devices hold the same bytes in memories of the same size, to the displayed precision.
     fn devices_are_alike(&self) -> bool {
         let shown = |i: usize| {
             let usable = self.usable_bytes(i).map(bytes);
@@ -114,10 +109,10 @@ impl FullestPlace<'_> {
     }
 }
 
-/// Formats a share in whole percent; from 99 % to 101 % with one more digit.
+/// Formats a share in whole percent, or with one decimal from 99 % to 101 %.
 pub(super) fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    // The exact ratio is useless for a device with hardly any memory.
+    // For a device with hardly any memory the exact ratio is useless.
     if percent >= 10_000.0 {
         return ">9999".to_owned();
     }
@@ -260,7 +255,7 @@ fn range(report: &PlanReport) -> String {
     let mut out = band(report);
     let on_cards = report.machine.devices.iter().any(|d| d.processor.is_some());
     match e.engine == Engine::Tpc.name() && on_cards {
-        // The engine's kernels have not run on a card.
+        // tpc's kernels have not run on a card.
         true => {
             out.push_str(
                 "if tpc's kernels are as fast as llama.cpp's; they have not run on a card yet",
@@ -271,7 +266,7 @@ fn range(report: &PlanReport) -> String {
         }
     }
     let host = &report.machine.host;
-    // Reading one row of the embedding is negligible.
+    // The time for one row of the embedding is negligible.
     if e.breakdown.host_us > e.decode_us / 10.0 && *host == Topology::default().host {
         let _ = write!(
             out,
@@ -302,9 +297,9 @@ fn band(report: &PlanReport) -> String {
     }
     let whose = match b.of_this_machine {
         true => "this machine",
-        false => "such cards and models",
+        false => "similar cards and models",
     };
-    format!("{range} (±{percent:.0} %) by {measurements} of {whose}, ")
+    format!("{range} (±{percent:.0} %) from {measurements} of {whose}, ")
 }
 
 fn split(report: &PlanReport) -> String {
@@ -325,7 +320,7 @@ fn split(report: &PlanReport) -> String {
         None => "",
     };
     let why = match (fastest, fitting.len()) {
-        (None, _) => "exceeds the memory least; no mode fits".to_owned(),
+        (None, _) => "no mode fits; this one lacks the least memory".to_owned(),
         (Some(_), 1) => format!("the only one that fits{}", refusals(report)),
         (Some(f), _) if chosen.decode_tps >= f.decode_tps => {
             format!("the fastest{that_fits}{}", refusals(report))
@@ -362,14 +357,13 @@ fn only_device(report: &PlanReport) -> Option<&str> {
     (report.split_mode == SplitMode::None.name()).then_some(most.name.as_str())
 }
 
-/// Describes the chosen strategy's advantage over a faster one.
 fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
     let prompts = chosen.prompt_tps > faster.prompt_tps * 1.005;
     let memory = chosen.fullest_bytes < faster.fullest_bytes;
     match (prompts, memory) {
         (true, true) => "better for prompts and memory",
         (true, false) => "better for prompts",
-        (false, true) => "leaving more memory",
+        (false, true) => "with more free memory",
         (false, false) => "simpler",
     }
 }

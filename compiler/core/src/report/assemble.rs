@@ -1,5 +1,3 @@
-//! Assembles a plan's report from the results of the pipeline.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::{Bindings, Device, Op, Place, Value};
@@ -85,7 +83,7 @@ fn model(path: &str, compiled: &CompiledModel) -> ModelReport {
     }
 }
 
-/// Counts the bytes of used weights; a weight on several stages counts once.
+/// Counts the bytes of used weights. A weight on several stages counts once.
 fn used_bytes(compiled: &CompiledModel) -> u64 {
     let batch = compiled.memory_batch();
     let weight = |v: Value| match compiled.sharded.def_op(v) {
@@ -121,7 +119,7 @@ fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>
 }
 
 impl PoolReport {
-    /// Reports the memory that the host shares with devices, if any.
+    /// Reports the memory that the host shares with devices; `None` if it shares none.
     fn new(placement: &Placement, compiled: &CompiledModel) -> Option<PoolReport> {
         let pool = placement.topology.host_pool(placement.devices.len())?;
         let (devices, host) = places(placement, compiled);
@@ -171,7 +169,6 @@ fn place_report(
     }
 }
 
-/// Lists the weights of the sharded graph, then the states.
 fn tensors(compiled: &CompiledModel) -> Vec<TensorReport> {
     let mut weights = Vec::new();
     let mut states = Vec::new();
@@ -231,7 +228,6 @@ fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
         let Op::Weight(w) = compiled.sharded.def_op(v) else {
             continue;
         };
-        // A weight on several stages counts once.
         if !seen.insert(w.tensor.as_str()) {
             continue;
         }

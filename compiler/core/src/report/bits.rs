@@ -3,16 +3,16 @@ use tpc_passes::reproducibility::{DifferenceCause, TWO_TERM_WEIGHTS, find_differ
 
 use crate::pipeline::CompiledModel;
 
-/// The comparison of a plan's logits with one device's, bit by bit.
+/// Comparison of a plan's logits with the logits of one device, bit by bit.
 #[derive(Clone, Debug, Serialize)]
 pub struct BitsReport {
-    /// True if every sum over devices equals the sum of one device.
+    /// True if all sums over devices have the bits of one device's sums.
     pub same: bool,
     /// Sums that may differ, by reason.
     pub others: Vec<OtherBitsReport>,
 }
 
-/// Sums that may differ in bits for one reason.
+/// Sums whose bits may differ for one reason.
 #[derive(Clone, Debug, Serialize)]
 pub struct OtherBitsReport {
     /// `devices`, `shares`, `terms` or `late`.

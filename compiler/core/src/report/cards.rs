@@ -1,5 +1,3 @@
-//! Cards as a table, in detail, and as JSON.
-
 use serde::Serialize;
 use tpc_passes::machine::{Link, MemoryKind};
 
@@ -12,7 +10,7 @@ use crate::format::{bytes, printable, wrapped};
 pub struct CardReport<'a> {
     /// The name.
     pub name: &'a str,
-    /// Other names.
+    /// Alternative names.
     pub aliases: &'a [String],
     /// The vendor.
     pub vendor: Option<&'static str>,
@@ -20,21 +18,21 @@ pub struct CardReport<'a> {
     pub arch: Option<&'a str>,
     /// The CUDA compute capability.
     pub compute_capability: Option<&'a str>,
-    /// Memory that the driver gives to a program.
+    /// Bytes that the driver gives to a program.
     pub memory_bytes: u64,
     /// The source of the memory size.
     pub memory_source: String,
-    /// Memory left free by default.
+    /// Bytes left free by default.
     pub reserve_bytes: u64,
     /// Memory bandwidth.
     pub bandwidth: f64,
     /// `hbm`, `gddr` or `shared`.
     pub memory_kind: Option<&'static str>,
-    /// Throughput in plans.
+    /// Operations per second that plans assume.
     pub flops: f64,
-    /// Dense fp16 throughput.
+    /// Operations per second of dense fp16 products.
     pub fp16: Option<f64>,
-    /// Dense 8-bit throughput.
+    /// Operations per second of dense 8-bit products.
     pub int8: Option<f64>,
     /// Streaming multiprocessors, or compute units.
     pub units: Option<u32>,
@@ -44,9 +42,9 @@ pub struct CardReport<'a> {
     pub pcie_gen: u32,
     /// PCI Express lanes.
     pub pcie_lanes: u32,
-    /// True if the driver copies from card to card over PCI Express.
+    /// True if the driver copies directly between cards over PCI Express.
     pub peer: bool,
-    /// NVLink and the like.
+    /// NVLink or a similar link.
     pub fabric: Option<FabricReport>,
     /// The assumed link between two such cards.
     pub link: Link,

@@ -1,10 +1,8 @@
-//! Tables of short cells, a line per row.
-
 use crate::format::{columns, shortened};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Align {
-    /// Words, which are shortened first on a narrow terminal.
+    /// Left-aligned words, which are shortened first on a narrow terminal.
     Left,
     Right,
 }
@@ -21,9 +19,7 @@ pub(super) struct Columns {
     rows: Vec<Row>,
 }
 
-/// Blanks before each column but the first.
 const GAP: usize = 2;
-/// The minimum width of shortened words.
 const WORDS: usize = 6;
 
 impl Columns {
@@ -43,7 +39,6 @@ impl Columns {
         self.rows.push(Row::Heading(text));
     }
 
-    /// Removes columns whose cells all satisfy `empty`.
     pub(super) fn without_columns(&mut self, of: &[&str], empty: impl Fn(&str) -> bool) {
         let Some(Row::Cells(header)) = self.rows.first() else {
             return;
@@ -74,7 +69,6 @@ impl Columns {
         }
     }
 
-    /// Computes the column widths for lines of `width` columns.
     fn widths(&self, width: usize) -> Vec<usize> {
         let mut widths = vec![0; self.aligns.len()];
         for row in &self.rows {
@@ -85,7 +79,7 @@ impl Columns {
             }
         }
         let gaps = 1 + GAP * widths.len().saturating_sub(1);
-        // Shorten words first, then any column: the widest loses one place at a time.
+        // Shorten words first, then all columns: the widest column loses one place at a time.
         for (left_only, least) in [(true, WORDS), (false, 1)] {
             while widths.iter().sum::<usize>() + gaps > width {
                 let shrinkable = widths.iter_mut().zip(&self.aligns);

@@ -1,5 +1,3 @@
-//! Several plans in one table.
-
 use super::answer::percent;
 use super::columns::{Align, Columns};
 use super::plan::PlanReport;
@@ -66,13 +64,12 @@ pub fn render_comparison(all: &[ComparedPlan<'_>], width: u16) -> String {
     out
 }
 
-/// Returns a plan's number in the list, from 1.
 fn number(all: &[ComparedPlan<'_>], of: &ComparedPlan<'_>) -> String {
     let at = all.iter().position(|c| std::ptr::eq(c, of));
     at.map_or_else(String::new, |i| (i + 1).to_string())
 }
 
-/// Returns the fastest plan that fits, as far as memories are known.
+/// Returns the fastest plan that fits, or whose memory is unknown.
 fn fastest<'a, 'b>(all: &'b [ComparedPlan<'a>]) -> Option<(&'b ComparedPlan<'a>, &'a PlanReport)> {
     let usable = all.iter().filter_map(|c| Some((c, c.plan.ok()?)));
     let usable = usable.filter(|(_, r)| r.fits() != Some(false) && !r.has_errors());
@@ -92,7 +89,7 @@ fn row(report: &PlanReport, [number, devices]: [String; 2]) -> Vec<String> {
         Some(true) => "yes",
         None => "?",
     };
-    // If all memory is unknown: the bytes of the fullest device.
+    // If all memory is unknown, show the bytes of the fullest device.
     let fullest = report
         .fullest_share()
         .map(|share| format!("{} %", percent(share)))

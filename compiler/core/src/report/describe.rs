@@ -1,4 +1,4 @@
-//! Values, instructions, factors and costs in words.
+//! Describes values, instructions, factors and costs in words.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ pub fn place(t: &FactorPosition) -> String {
     out
 }
 
-/// Formats an axis's factors, `8(f3)·128(f7) + 8(f3)·64(f9)` with a summand per segment; empty for an axis of one
+/// Formats the factors of an axis, with a summand per segment: `8(f3)·128(f7) + 8(f3)·64(f9)`. Empty for an axis of one
 /// index.
 pub fn axis(factors: &Factors, segments: &[Summand], axis: usize) -> String {
     let factor = |l: &Var| {
@@ -79,11 +79,11 @@ pub fn granule(g: &Granules) -> String {
             format!("ranges end at multiples of {n}, or inside blocks that devices share")
         }
         (None, true) => "ranges end inside blocks that devices share".to_owned(),
-        (None, false) => "quantisation blocks leave no place for a range to end".to_owned(),
+        (None, false) => "quantisation blocks prevent ranges inside the axis".to_owned(),
     }
 }
 
-/// Returns an op's name; for an opaque op, the name in the capture.
+/// Returns an op's name. An opaque op has its name in the capture.
 pub fn op_name(op: &Op) -> &str {
     match op {
         Op::Opaque(o) => &o.name,
@@ -133,7 +133,6 @@ pub fn forbidden(graph: &Graph, facts: &FactorFacts, f: &ForbiddenSplit) -> Stri
     }
 }
 
-/// Describes the op that needs a factor whole, and the number of other such ops.
 fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     let mut out = inst(graph, i);
     let data = graph.inst(i);
@@ -159,7 +158,7 @@ fn needed_whole(graph: &Graph, i: Inst, f: &ForbiddenSplit) -> String {
     out
 }
 
-/// Formats layers: `in layers 0-3 and outside`. `None` is the part outside layers.
+/// Formats layers: `in layers 0-3 and outside`. `None` stands for instructions outside layers.
 pub fn layers(all: &[Option<u32>]) -> String {
     let inside: Vec<u32> = all.iter().copied().flatten().collect();
     let outside = inside.len() < all.len();
@@ -171,7 +170,7 @@ pub fn layers(all: &[Option<u32>]) -> String {
     }
 }
 
-/// Formats bytes per device: `2 × 12.0 MiB`, or the range of more than four.
+/// Formats bytes per device: `2 × 12.0 MiB`. More than four different sizes become a range.
 fn per_device(all: &[f64]) -> String {
     let each: Vec<String> = all.iter().map(|&b| bytes(b as u64)).collect();
     if each.len() <= 4 || each.iter().all(|b| *b == each[0]) {

@@ -1,4 +1,4 @@
-//! Graphs for Graphviz: a node per instruction, an edge per operand, a cluster per layer and place.
+//! Draws graphs for Graphviz: one node per instruction, one edge per operand, one cluster per layer and place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,10 +12,10 @@ use super::sharding::{place_name, sharding_report};
 /// The first and the last layer to draw.
 pub type LayerRange = (u32, u32);
 
-/// The cluster of a node: its layer, and its results' place if they share one.
+/// The cluster of a node: its layer, and the place of its results if they share one.
 type Cluster = (Option<u32>, Option<Place>);
 
-/// Formats a graph in the DOT language: all of it, or `layers` with the instructions that they read.
+/// Formats a graph in the DOT language, all of it or only `layers` with the instructions that these read.
 pub fn render_dot(graph: &Graph, layers: Option<LayerRange>) -> String {
     let drawn = |data: &InstData| match (layers, data.layer) {
         (None, _) => true,
@@ -116,7 +116,7 @@ fn node(out: &mut String, graph: &Graph, inst: Inst, depth: usize, look: Option<
     out.push_str("];\n");
 }
 
-/// Describes the state of a value on a device group: `axis 1`, `mirrored`, `partial`.
+/// Describes the sharding of a value on a device group: `axis 1`, `mirrored`, `partial`.
 fn state(graph: &Graph, v: Value) -> Option<String> {
     let data = graph.value(v);
     if graph.ranks(data.place) < 2 {
@@ -132,7 +132,6 @@ fn state(graph: &Graph, v: Value) -> Option<String> {
     })
 }
 
-/// Returns the style of a transfer, weight, state or input.
 fn look(op: &Op) -> Option<&'static str> {
     Some(match op {
         op if op.is_collective() => {
@@ -165,7 +164,6 @@ fn edges(out: &mut String, graph: &Graph, inst: Inst) {
     }
 }
 
-/// Draws the model's outputs, and edges from new contents to states.
 fn outputs(out: &mut String, graph: &Graph, drawn: &dyn Fn(Value) -> bool) {
     for (i, o) in graph.outputs.iter().enumerate() {
         let from = graph.value(o.value()).def.0;
@@ -188,7 +186,7 @@ fn quote(text: &str) -> String {
     format!("\"{}\"", escape(text))
 }
 
-/// Escapes text for a quoted label. DOT reads `\"` and entities, and interprets other backslashes itself.
+/// Escapes text for a quoted label. DOT interprets `\"`, entities and other backslashes.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

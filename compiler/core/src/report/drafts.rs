@@ -1,5 +1,3 @@
-//! The part of a plan for drafts: blocks that predict further tokens.
-
 use tpc_ir::op::InputKind;
 use tpc_ir::{Device, InstData, Op, Place};
 use tpc_passes::footprint::traffic_of;
@@ -8,7 +6,6 @@ use super::plan::{Collectives, DraftBytes, DraftsReport};
 use crate::pipeline::CompiledModel;
 use crate::placement::Placement;
 
-/// Reports the drafts' part of a plan, if it has drafts.
 pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<DraftsReport> {
     let blocks = compiled.model.summary.n_draft;
     if blocks == 0 {
@@ -56,7 +53,7 @@ pub(super) fn drafts(placement: &Placement, compiled: &CompiledModel) -> Option<
     })
 }
 
-/// Marks instructions that only drafts need: in a draft's block, or dependent on further tokens.
+/// Marks instructions that only drafting needs: in a drafting block, or dependent on further tokens.
 fn drafting(compiled: &CompiledModel) -> Vec<bool> {
     let first = compiled.model.summary.n_layer;
     let programs = &compiled.programs;

@@ -1,5 +1,3 @@
-//! The estimate of a plan, and its reliability.
-
 use serde::Serialize;
 use tpc_passes::machine::{Backend, Engine, Topology};
 
@@ -13,21 +11,21 @@ pub struct EstimateReport {
     pub engine: &'static str,
     /// Tokens in the cache before the decoded token, and before the prompt.
     pub depth: u64,
-    /// A batch of one token.
+    /// Time of a batch of one token.
     pub decode_us: f64,
-    /// The largest batch.
+    /// Time of the largest batch.
     pub prefill_us: f64,
-    /// One token on a single device.
+    /// Time of one token on a single device.
     pub baseline_single_us: f64,
     /// Decoded tokens per second.
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// The relative error within which strategies are equal.
+    /// Relative error of the estimate. Strategies within this error are equal.
     pub error: f64,
-    /// The range around `decode_tps`; `None` for unknown devices.
+    /// The range of `decode_tps`; `None` for unknown devices.
     pub band: Option<BandReport>,
-    /// True if estimates of this kind were measured: the band is then the observed error.
+    /// True if estimates of this kind were measured. `band` is then the observed error.
     pub calibrated: bool,
     /// Kinds without measurements.
     pub not_calibrated_for: Vec<String>,
@@ -35,10 +33,12 @@ pub struct EstimateReport {
     pub breakdown: BreakdownReport,
 }
 
-/// The range of speeds around an estimate. If calibrated, 90 % of measured speeds were within the range.
+/// A range of speeds around an estimate. If calibrated, it contains 90 % of measured speeds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct BandReport {
-    /// Half the width, as |ln(estimated / measured)|.
+    /// Half the width of the range, as
+    /// ln(estimated / measured)
+    /// .
     pub error: f64,
     /// Lowest decoded tokens per second.
     pub low_tps: f64,
@@ -46,12 +46,12 @@ pub struct BandReport {
     pub high_tps: f64,
     /// Number of measurements.
     pub rows: usize,
-    /// True if the machine itself was measured.
+    /// True if this machine was measured.
     pub of_this_machine: bool,
 }
 
 impl EstimateReport {
-    /// Reports a plan's estimate; `named` is true if the user named the machine.
+    /// Reports a plan's estimate. `named` is true if the user named the machine.
     pub fn new(
         e: &Estimate,
         topology: &Topology,
@@ -61,7 +61,7 @@ impl EstimateReport {
     ) -> EstimateReport {
         let mut band = band_table().of_estimate(e, topology, devices, back_end);
         if e.engine == Engine::Tpc {
-            // Its profile is a design target.
+            // The profile of tpc's own kernels is a design target.
             band.not_calibrated_for
                 .insert(0, "tpc's own kernels".to_owned());
         }
@@ -92,7 +92,7 @@ impl EstimateReport {
     }
 }
 
-/// Parts of a decoded token's time, in microseconds.
+/// Parts of the time of a decoded token, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct BreakdownReport {
     /// Products with weights.
@@ -101,11 +101,11 @@ pub struct BreakdownReport {
     pub attention_us: f64,
     /// Other ops on the devices.
     pub other_us: f64,
-    /// The fixed time of kernels and tokens.
+    /// Fixed time per kernel and per token.
     pub launches_us: f64,
     /// Collectives and copies between devices.
     pub collectives_us: f64,
-    /// Work of the host, and its copies.
+    /// Computation on the host, and copies from and to it.
     pub host_us: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The output of `dump --stage factors`: factors of each distinct layer, for porting or checking an architecture.
+//! The output of `dump --stage factors`: factors of each distinct layer, to port or check an architecture.
 
 use std::fmt::Write;
 
@@ -33,10 +33,9 @@ pub fn render_factors(compiled: &CompiledModel) -> String {
             None if first_layer.is_none() => "the graph, without recognised layers".to_owned(),
             None if Some(i) < first_layer => "before the first layer".to_owned(),
             None => "after the last layer".to_owned(),
-            // Show equal layers once: their factors are the same.
             Some(l) if layers.first() != Some(&l) => continue,
             Some(l) if layers.len() == 1 => format!("layer {l}"),
-            Some(l) => format!("layers {} are alike; layer {l}", span(&layers)),
+            Some(l) => format!("layers {} are equal; layer {l}", span(&layers)),
         };
         let _ = writeln!(out, "\n{title}");
         layer(compiled, graph, group, &mut out);
@@ -140,7 +139,6 @@ fn factor(
     let _ = writeln!(out, "        {}", passes(compiled, graph, f.leaf));
 }
 
-/// Counts the activations that a factor runs through, and names the first few.
 fn passes(compiled: &CompiledModel, graph: &Graph, leaf: Var) -> String {
     let all = activations(graph, &compiled.planned.analysis, leaf);
     let mut names: Vec<String> = Vec::new();

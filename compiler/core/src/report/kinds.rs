@@ -1,4 +1,4 @@
-//! Kinds of layers: equal names, shapes and splits of tensors. Types may differ within a kind.
+//! Kinds of layers. Tensors of a kind have equal names, shapes and splits, but types may differ.
 
 use tpc_gguf::TensorName;
 
@@ -12,16 +12,16 @@ pub fn suffix(name: &str) -> String {
     }
 }
 
-/// A tensor of a kind of layer.
+/// A tensor in a kind of layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorRow {
     /// The name without the layer.
     pub name: String,
-    /// Types, in order of first appearance.
+    /// Types in order of first appearance.
     pub dtypes: Vec<&'static str>,
-    /// The shape: `4096×1024`.
+    /// Shape, such as `4096×1024`.
     pub shape: String,
-    /// The split, `axis 1` or `mirrored`, or the single place.
+    /// The split (`axis 1` or `mirrored`), or the single place.
     pub split: String,
     /// Indices per device.
     pub lens: Vec<u64>,
@@ -78,7 +78,7 @@ fn row(t: &TensorReport) -> TensorRow {
     }
 }
 
-/// Groups items by layer, in order of first appearance; `None` is outside of layers.
+/// Groups items by layer, in order of first appearance. `None` stands for items outside layers.
 pub(super) fn insts_by_layer<T>(
     all: impl Iterator<Item = (Option<u32>, T)>,
 ) -> Vec<(Option<u32>, Vec<T>)> {
@@ -92,7 +92,7 @@ pub(super) fn insts_by_layer<T>(
     out
 }
 
-/// Lists the kinds of layers in order of first appearance.
+/// Lists the kinds of layers, in order of first appearance.
 pub fn layer_kinds(report: &PlanReport) -> Vec<LayerKind> {
     let mut out: Vec<LayerKind> = Vec::new();
     for (layer, mut rows) in insts_by_layer(report.tensors.iter().map(|t| (t.layer, row(t)))) {

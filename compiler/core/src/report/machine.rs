@@ -3,7 +3,7 @@ use tpc_passes::machine::{DeviceProfile, Link, PairLink, Topology};
 
 use crate::placement::{DeviceKind, Placement};
 
-/// The machine of a plan: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
+/// The machine of a plan. Memory is in bytes, bandwidth in bytes per second, arithmetic in operations per second.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MachineReport {
     /// Profiles of the devices.
@@ -12,15 +12,15 @@ pub struct MachineReport {
     pub host: DeviceProfile,
     /// The link between devices, except the pairs in `links`.
     pub link: Link,
-    /// Links between given devices.
+    /// Links between pairs of devices.
     pub links: Vec<PairLink>,
     /// The link of the host to each device.
     pub host_link: Link,
-    /// True for default profiles, if the user did not name the machine.
+    /// True if the user did not name the machine, so that profiles are defaults.
     pub assumed: bool,
 }
 
-/// Checks for default profiles of devices and links. Servers, host memory and additional files are ignored.
+/// True if profiles and links are defaults. Ignores servers, host memory and additional files.
 fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
     let assumed = Topology::for_unnamed_machine(processors);
     let alike = |a: &DeviceProfile, b: &DeviceProfile| {
@@ -69,7 +69,7 @@ impl MachineReport {
         devices.all(|d| d.name == DeviceProfile::PROCESSOR)
     }
 
-    /// Describes the devices: `2 × RTX 3090`, `RTX 4090 + RTX 3090`; unnamed ones as `2 devices`.
+    /// Describes the devices: `2 × RTX 3090` or `RTX 4090 + RTX 3090`. Unnamed devices become `2 devices`.
     pub fn devices_in_words(&self) -> String {
         if self.assumed && !self.of_processors() {
             return match self.devices.len() {

@@ -1,7 +1,7 @@
-//! The report of a plan as tables, JSON, RON, a page, or a drawing.
+//! The report of a plan, as tables, JSON, RON, a page or a drawing.
 //!
-//! [`PlanReport`] holds all facts of a plan in serialisable form. Each renderer is a module that reads it, or the plan
-//! for graphs. The caller passes the findings.
+//! [`PlanReport`] has all facts of a plan in serialisable form. Each renderer is a module that reads the report, or the
+//! plan for graphs. The caller adds the findings.
 
 mod answer;
 mod assemble;

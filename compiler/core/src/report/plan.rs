@@ -17,7 +17,7 @@ use crate::pipeline::{Candidate, ExcludedMode};
 use crate::placement::Placement;
 use tpc_diag::{Diagnostic, Severity};
 
-/// The object that `plan --format json` prints. Keys may be added, never changed.
+/// The object that `plan --format json` prints. Keys may be added, but never changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanReport {
     /// Format version.
@@ -30,7 +30,7 @@ pub struct PlanReport {
     pub machine: MachineReport,
     /// Commands that run the plan.
     pub commands: Commands,
-    /// The planned mode: `none`, `layer`, `tensor` or `hybrid`.
+    /// The planned split mode: `none`, `layer`, `tensor` or `hybrid`.
     pub split_mode: &'static str,
     /// Bytes per device.
     pub devices: Vec<DeviceReport>,
@@ -40,9 +40,9 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
-    /// The comparison with one device's logits, bit by bit.
+    /// Comparison with one device's logits, bit by bit.
     pub bits: BitsReport,
-    /// The drafts' part; `None` without drafts.
+    /// The part that drafts tokens; `None` without drafts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftsReport>,
     /// Memory that the host shares with devices.
@@ -55,7 +55,7 @@ pub struct PlanReport {
     pub estimate: EstimateReport,
     /// Bytes of weights beyond the first copy.
     pub mirrored_bytes: u64,
-    /// These bytes by cause.
+    /// Bytes of weights beyond the first copy, by cause.
     pub mirrored: MirroredReport,
     /// The search for splits.
     pub search: SearchReport,
@@ -69,23 +69,23 @@ pub struct PlanReport {
     /// Strategies that the engine refuses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutReport>,
-    /// The engine's release whose limits apply, if the plan is not for tpc.
+    /// The release whose limits apply, if the plan is not for tpc.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_build: Option<EngineBuildReport>,
-    /// Fitting configurations, the fastest first, if this one does not fit.
+    /// Fitting configurations, the fastest first, if the plan does not fit.
     pub advice: Vec<AdviceReport>,
     /// Findings.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A strategy that was not compared.
+/// A strategy that the engine refuses.
 #[derive(Clone, Debug, Serialize)]
 pub struct LeftOutReport {
     /// The name, as in `considered`.
     pub name: String,
     /// The engine and its release.
     pub engine: String,
-    /// The code of the reason.
+    /// Diagnostic code of the reason.
     pub code: &'static str,
     /// The reason.
     pub reason: String,
@@ -105,14 +105,14 @@ impl From<&ExcludedMode> for LeftOutReport {
     }
 }
 
-/// The release of an engine.
+/// An engine's release.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineBuildReport {
     /// The engine.
     pub engine: &'static str,
     /// The version.
     pub version: &'static str,
-    /// The source of tpc's facts about it.
+    /// The source of tpc's facts about the release.
     pub source: &'static str,
     /// Each device's back end, if known.
     pub backends: Vec<Option<Backend>>,
@@ -133,21 +133,21 @@ impl EngineBuildReport {
 /// A planned configuration that fits.
 #[derive(Clone, Debug, Serialize)]
 pub struct AdviceReport {
-    /// The options that replace the given ones.
+    /// Options that replace the given ones.
     pub options: String,
     /// Decoded tokens per second.
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// The depth of the speeds, in tokens: `--depth`, or a quarter of the requested context.
+    /// Depth of the speeds, in tokens: `--depth`, or a quarter of the requested context.
     pub depth: u64,
-    /// Always true.
+    /// True, because only fitting configurations are advised.
     pub fits: bool,
-    /// The used fraction of the fullest device's usable memory; `null` if no memory is known.
+    /// The used fraction of the fullest device's memory; `null` if no memory is known.
     pub fullest: Option<f64>,
     /// Bytes on the host.
     pub host_bytes: u64,
-    /// The losses in words.
+    /// The losses as text.
     pub price: String,
 }
 
@@ -198,23 +198,23 @@ pub struct DeviceReport {
     pub weights_bytes: u64,
     /// KV caches.
     pub kv_bytes: u64,
-    /// Other states.
+    /// States other than KV caches.
     pub state_bytes: u64,
-    /// Additional bytes for weights, caches and states: the device's formats, and gaps between buffers. Negative if the
-    /// formats save more.
+    /// Additional bytes of weights, caches and states: the device's formats, and gaps between buffers. Negative if the
+    /// formats save more than the gaps.
     pub layout_bytes: i64,
     /// Inputs, intermediate values and outputs of the largest batch.
     pub compute_bytes: u64,
-    /// The part of `compute_bytes` for copies and collectives, at their own peak.
+    /// The part of `compute_bytes` for copies and collectives, at its own peak.
     pub staging_bytes: u64,
-    /// Additional files.
+    /// Bytes of additional files.
     #[serde(skip_serializing_if = "is_zero")]
     pub beside_bytes: u64,
-    /// The sum of weights, caches, states, layout and compute, which form the program's arenas, and of other files.
+    /// Bytes of weights, caches, states, layout and compute, which form the program's arenas, and of additional files.
     pub total_bytes: u64,
     /// The device's memory, if known.
     pub capacity_bytes: Option<u64>,
-    /// Memory left to the driver and the engine's buffers.
+    /// Bytes reserved for the driver and the engine's buffers.
     pub reserve_bytes: u64,
     /// The card, if known.
     pub card: Option<String>,
@@ -228,30 +228,30 @@ const fn is_zero(bytes: &u64) -> bool {
 /// Memory that the host shares with devices.
 #[derive(Clone, Debug, Serialize)]
 pub struct PoolReport {
-    /// Positions of these devices.
+    /// Positions of the devices that share the pool.
     pub devices: Vec<usize>,
-    /// Bytes of devices and host in the pool.
+    /// Used bytes of devices and host.
     pub total_bytes: u64,
     /// Bytes of the pool.
     pub capacity_bytes: u64,
-    /// Bytes left to the system and the drivers.
+    /// Bytes reserved for the system and the drivers.
     pub reserve_bytes: u64,
 }
 
 /// A tensor of the plan.
 #[derive(Clone, Debug, Serialize)]
 pub struct TensorReport {
-    /// The name in the file; for a cache, the state's.
+    /// Name in the file, or the state's name.
     pub name: String,
     /// Element type.
     pub dtype: &'static str,
     /// Sizes, axis 0 first.
     pub ne: [u64; RANK],
-    /// `host`, a device, or a group such as `tp0`.
+    /// `host`, a device, or a device group such as `tp0`.
     pub place: String,
     /// The sharding.
     pub sharding: ShardingReport,
-    /// Positions of devices with a part; empty for the host.
+    /// Positions of the devices with a part; empty for the host.
     #[serde(skip)]
     pub devices: Vec<usize>,
     /// Bytes per device, or on the host.
@@ -297,26 +297,26 @@ impl Ranges {
 /// Transfers per batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct Collectives {
-    /// A batch of one token.
+    /// Transfers of a batch of one token.
     pub decode: TrafficReport,
-    /// The largest batch.
+    /// Transfers of the largest batch.
     pub prefill: TrafficReport,
 }
 
 /// Transfers of one batch.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrafficReport {
-    /// All-reduces.
+    /// Number of all-reduces.
     pub all_reduce: u64,
-    /// All-gathers.
+    /// Number of all-gathers.
     pub all_gather: u64,
-    /// Reduce-scatters.
+    /// Number of reduce-scatters.
     pub reduce_scatter: u64,
-    /// All-to-alls.
+    /// Number of all-to-alls.
     pub all_to_all: u64,
-    /// Copies between the host and devices.
+    /// Number of copies between the host and devices.
     pub copies: u64,
-    /// Bytes of operands, one participant each.
+    /// Operand bytes of one participant per transfer.
     pub bytes: u64,
 }
 
@@ -341,10 +341,10 @@ impl From<Traffic> for TrafficReport {
     }
 }
 
-/// The drafts' part of a plan, included in its numbers.
+/// The part of a plan that drafts tokens. The plan's other numbers include it.
 #[derive(Clone, Debug, Serialize)]
 pub struct DraftsReport {
-    /// Drafting blocks; each predicts one token.
+    /// Number of drafting blocks; each predicts one token.
     pub blocks: u64,
     /// Bytes per device.
     pub devices: Vec<DraftBytes>,
@@ -368,16 +368,16 @@ pub struct DraftBytes {
 /// Bytes of weights beyond the first copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MirroredReport {
-    /// Tensors that are whole on every device.
+    /// Bytes of tensors that are whole on every device.
     pub whole_bytes: u64,
-    /// Quantisation blocks that span two devices, which both hold.
+    /// Bytes of quantisation blocks that span two devices. Both devices hold them.
     pub edge_block_bytes: u64,
-    /// KV head rows that devices share.
+    /// Bytes of KV head rows that devices share.
     pub shared_head_bytes: u64,
 }
 
 impl MirroredReport {
-    /// Sums all causes.
+    /// Sums the bytes of all causes.
     pub const fn total(&self) -> u64 {
         self.whole_bytes + self.edge_block_bytes + self.shared_head_bytes
     }
@@ -388,23 +388,23 @@ impl MirroredReport {
 pub struct CandidateReport {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
-    /// A batch of one token.
+    /// Time of a batch of one token.
     pub decode_us: f64,
-    /// The largest batch.
+    /// Time of the largest batch.
     pub prefill_us: f64,
-    /// Stored bytes (weights, caches, states) on the fullest device.
+    /// Stored bytes on the fullest device.
     pub fullest_bytes: u64,
-    /// True if they fit the topology's memory.
+    /// True if the strategy fits the memory.
     pub fits: bool,
-    /// Microseconds per decoded token, including prompts and memory: the figure that `auto` compares.
+    /// Cost in microseconds, which `auto` compares: the decoded token's time with prompts and the price of memory.
     pub cost_us: f64,
-    /// True if chosen.
+    /// True if the strategy is chosen.
     pub chosen: bool,
     /// Decoded tokens per second.
     pub decode_tps: f64,
     /// Prompt tokens per second.
     pub prompt_tps: f64,
-    /// True if both speeds are within the estimates' error of the chosen strategy's.
+    /// True if both speeds are within the estimates' error of the chosen strategy's speeds.
     pub within_error: bool,
 }
 
@@ -428,13 +428,13 @@ impl From<&Candidate> for CandidateReport {
 /// The search for splits.
 #[derive(Clone, Debug, Serialize)]
 pub struct SearchReport {
-    /// Distinct sections planned.
+    /// Number of distinct sections.
     pub distinct: usize,
-    /// Sets of splits priced.
+    /// Number of priced sets of splits.
     pub priced: u64,
-    /// True if all choices were priced.
+    /// True if all sets of splits were priced.
     pub optimal: bool,
-    /// Upper bound on the cost of the choice above the cheapest, as a fraction; 0 for the cheapest.
+    /// Maximum relative distance of the chosen cost from the cheapest; 0 for the cheapest.
     pub at_most_above: f64,
 }
 
@@ -451,12 +451,12 @@ pub struct RewritingReport {
     pub copies_after: usize,
     /// True if the rules reached a fixed point everywhere.
     pub saturated: bool,
-    /// Matches per rule in distinct sections.
+    /// Number of matches per rule in distinct sections.
     pub rules: BTreeMap<&'static str, usize>,
 }
 
 impl PlanReport {
-    /// Adds findings, and the verdict that follows.
+    /// Adds findings, and sets the verdict accordingly.
     pub fn with_findings(mut self, findings: Vec<Diagnostic>) -> PlanReport {
         self.diagnostics = findings;
         if self.has_errors() {

@@ -1,5 +1,3 @@
-//! Values by the names that users pass to `tpc plan --why`.
-
 use fancy_regex::Regex;
 use tpc_ir::{Graph, Op, Value};
 
@@ -7,14 +5,14 @@ use super::describe;
 use tpc_diag::suggest::{nearest, shorten};
 use tpc_diag::{Diagnostic, codes};
 
-/// Finds the values that `asked` names, in program order, by the first reading that fits:
+/// Finds the values that `asked` names, in program order. The first of these readings that matches counts:
 ///
-/// 1. a name of a weight, state or other value (of several, the last);
+/// 1. a name of a weight, state or other value (the last value of this name);
 /// 2. a handle of the placed graph (`v12`, as in `tpc dump`);
-/// 3. a line of a capture (`line:12`), for the value that it computes;
+/// 3. a line of a capture (`line:12`), which means the value that it computes;
 /// 4. a regular expression for names of weights and states.
 ///
-/// `graph` was placed from `model`; `lines` has the line of each instruction of a captured `model`.
+/// `graph` was placed from `model`. `lines` has the line of each instruction of a captured `model`.
 ///
 /// # Errors
 /// Returns TPC0409 if `asked` matches no value.
@@ -32,7 +30,7 @@ pub fn values(
         return Ok(exact);
     }
     let other: Vec<Value> = all().filter(named).collect();
-    // Views have their source's name; users mean the last value of a name.
+    // Views have the name of their source. Users mean the last value of a name.
     if let Some(&last) = other.last() {
         return Ok(vec![last]);
     }
@@ -67,7 +65,7 @@ pub fn values(
         .collect();
     let meant = nearest(asked, names.iter().map(String::as_str));
     let help = meant.map_or_else(
-        || "give a tensor's name, a regular expression that matches some, a value such as v12, or line:12 of a capture".to_owned(),
+        || "give a tensor's name, a regular expression for names, a value such as v12, or line:12 of a capture".to_owned(),
         |name| format!("did you mean `{name}`?"),
     );
     let d = Diagnostic::new(
@@ -78,8 +76,8 @@ pub fn values(
     Err(d.help(help))
 }
 
-/// Maps each placed instruction to its source's position in the model's graph; `None` for copies. Placing keeps the
-/// order, adds copies, and may store a weight at several places.
+/// Maps each placed instruction to the position of its source in the model's graph; `None` for copies. Placement keeps
+/// the order, adds copies, and may store a weight at several places.
 fn sources(placed: &Graph, model: &Graph) -> Vec<Option<usize>> {
     let mut ops = model.insts().map(|(i, d)| (i.index(), &d.op));
     let mut last: Option<(usize, &Op)> = None;

@@ -38,7 +38,7 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
     }
 }
 
-/// Returns a place's name: `tp0`, `host`, or the device's.
+/// Returns a place's name: `tp0`, `host`, or a device's name.
 pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     match place {
         Place::Device(d) => graph.device(d).name.clone(),
@@ -50,7 +50,6 @@ pub(super) fn place_name(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// Lists the device positions of a place; empty for the host.
 pub(super) fn devices_at(graph: &Graph, place: Place) -> Vec<usize> {
     match place {
         Place::Host => Vec::new(),

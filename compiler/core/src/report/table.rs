@@ -1,4 +1,4 @@
-//! The plan as tables that fit a terminal.
+//! Formats a plan as tables for a terminal.
 
 use std::fmt::Write;
 
@@ -15,11 +15,11 @@ use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 /// The level of detail of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// The answer, memory, transfers and candidates.
+    /// Answer, memory, transfers and candidates.
     Brief,
-    /// Also tensors by kind of layer, search and rewriting.
+    /// The brief tables, and tensors by kind of layer, search and rewriting.
     Full,
-    /// Also every tensor with its ranges.
+    /// The full tables, and every tensor with its ranges.
     EveryTensor,
 }
 
@@ -57,7 +57,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
     out
 }
 
-/// The number of listed groups of places; of more, the fullest and the emptiest.
+/// Maximum number of groups of places to list. Otherwise only the fullest and the emptiest are listed.
 const PLACES: usize = 4;
 
 struct Alike {
@@ -152,7 +152,7 @@ fn kind_of(report: &PlanReport, device: usize) -> String {
     name.unwrap_or_else(|| "device".to_owned())
 }
 
-/// Formats the layout bytes if they exceed a thousandth of the total; gaps between buffers are smaller.
+/// Formats the layout bytes if they exceed a thousandth of the total. Gaps between buffers are smaller.
 fn layout(d: &DeviceReport) -> String {
     let size = d.layout_bytes.unsigned_abs();
     if size <= d.total_bytes / 1000 {
@@ -189,7 +189,6 @@ fn pool_cells(pool: &PoolReport) -> Vec<String> {
     out
 }
 
-/// Formats a line per additional file, and the shared memory.
 fn extra_files(report: &PlanReport) -> String {
     let mut out = String::new();
     for b in &report.beside {
@@ -224,7 +223,7 @@ fn extra_files(report: &PlanReport) -> String {
     out
 }
 
-/// Formats the compared strategies: the chosen one, then the fitting ones, the fastest first.
+/// Formats the compared strategies: the chosen strategy, then fitting ones by speed.
 fn candidates(report: &PlanReport) -> Columns {
     use Align::{Left, Right};
     let mut t = Columns::new(&[
@@ -335,7 +334,7 @@ fn range([start, len]: &[u64; 2]) -> String {
     format!("{start}+{len}")
 }
 
-/// Formats a device's first segments, and the number of the others; JSON has all.
+/// Formats the first segments of a device and the number of others. JSON has all segments.
 fn segments(all: &[[u64; 2]]) -> String {
     const SHOWN: usize = 6;
     let mut parts: Vec<String> = all.iter().take(SHOWN).map(range).collect();

@@ -1,5 +1,3 @@
-//! Builds graphs with small sizes.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::op::Weight;
@@ -9,7 +7,7 @@ use tpc_ir::{AxisTree, ClassData, ClassRef, DType, Graph, Op, RANK, Sharding, Te
 use super::joint::{Joint, TreeLeaf};
 use super::sizes::SmallSizes;
 
-/// A graph's sizes, and the map from its values to the joint graph.
+/// The small sizes of a graph, and the map from its values to the joint graph.
 struct GraphSizes<'a> {
     sizes: &'a SmallSizes<'a>,
     joint: &'a dyn Fn(Value) -> Value,
@@ -71,7 +69,6 @@ pub(super) fn model(from: &Graph, sizes: &SmallSizes<'_>, types: &OtherTypes) ->
     plain(from, &own, types)
 }
 
-/// Builds the small sharded graph with the same splits.
 pub(super) fn shrink_sharded(
     from: &Graph,
     joint: &Joint,
@@ -107,7 +104,7 @@ pub(super) fn shrink_sharded(
     out
 }
 
-/// Builds a tree with small leaves. The part that a class reference leaves out is the rest of the class.
+/// Builds a sharding's tree with small leaves. The part that a class reference omits becomes the rest of the class.
 fn tree(
     old: &AxisTree,
     leaves: &mut std::slice::Iter<'_, TreeLeaf>,

@@ -1,7 +1,7 @@
-//! Constraints on factor sizes from quantisation blocks, devices' ranges, and ops.
+//! Constraints on factor sizes from quantisation blocks, device ranges and ops.
 //!
-//! A factor keeps its size if it follows another factor in a divided axis, so that units stay the same. It also keeps
-//! its size if an op's attribute depends on it.
+//! A factor keeps its size if it follows another factor in a divided axis, because units must stay the same. It also
+//! keeps its size if an op's attribute depends on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,9 +14,9 @@ use super::joint::{Joint, TreeLeaf};
 use super::position::position;
 use super::units::{Constraint, SmallSize};
 
-/// The number of indices that an unsplit factor keeps, as far as units allow.
+/// Number of indices that an unsplit factor keeps, if units allow this.
 const WHOLE: u64 = 16;
-/// The number of indices that each part of a factor keeps, if devices split the factor or it precedes other factors.
+/// Number of indices per part, if devices split the factor or other factors follow it.
 const BEFORE_OTHERS: u64 = 2;
 
 pub(super) struct Constraints<'a> {
@@ -52,7 +52,7 @@ impl<'a> Constraints<'a> {
         changed
     }
 
-    /// Fixes the factors that an instruction needs whole: attributes may depend on them.
+    /// Fixes the factors that an instruction needs whole, because its attributes may depend on them.
     pub(super) fn fix_whole(&mut self, inst: Inst) -> bool {
         let Joint { graph, factors, .. } = self.joint;
         let data = graph.inst(inst);
@@ -70,7 +70,7 @@ impl<'a> Constraints<'a> {
         changed
     }
 
-    /// Fixes the factors of an instruction's operands and results; returns true if any was not fixed.
+    /// Fixes the factors of an instruction's operands and results. Returns true if any was not fixed before.
     pub(super) fn fix_all(&mut self, inst: Inst) -> bool {
         let data = self.joint.graph.inst(inst);
         let mut changed = false;
@@ -87,7 +87,6 @@ impl<'a> Constraints<'a> {
         Dim::product(sizes)?.as_const()
     }
 
-    /// Constrains a factor by an axis of blocks of `block` elements.
     fn blocks(&mut self, v: Var, minor: u64, block: u64) {
         let space = &self.joint.factors.space;
         let factors = space.factors(&[v]);
@@ -210,8 +209,8 @@ impl<'a> Constraints<'a> {
         self.counts();
     }
 
-    /// Constrains the factors of an index that counts a product. The size of the selected axis is the product of the
-    /// factor sizes. If devices divide that axis, the last factor's size follows from the axis.
+    /// Constrains the factors of an index that counts a product. The selected axis has the product of the factors as
+    /// size. If devices divide the axis, the last factor's size follows from the axis.
     fn counts(&mut self) {
         for &(whole, product) in &self.joint.counted {
             let leaves = self.leaves(product);
@@ -246,7 +245,6 @@ impl<'a> Constraints<'a> {
         self.split.iter().flatten().any(|&(major, _)| major == v)
     }
 
-    /// Fixes factors that slices cut.
     fn cuts(&mut self, graph: &Graph) {
         for (_, data) in graph.insts() {
             let (along, start, len) = match &data.op {
@@ -313,7 +311,7 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Sets a size that an op requires; returns true if it was not set.
+    /// Sets a size that an op requires; returns true if the size was not set before.
     pub(super) fn pin(&mut self, v: Var, size: u64) -> bool {
         let one = self.leaves(v);
         match one.as_slice() {
@@ -349,7 +347,7 @@ impl<'a> Constraints<'a> {
     }
 }
 
-/// Returns the rows of the small table that hashes select from; 0 for other indices.
+/// Returns the number of rows of the small table that hashes select from; 0 for other indices.
 fn hashed_rows(graph: &Graph, mut index: Value) -> u64 {
     while graph.def_op(index).is_layout() {
         index = graph.inst(graph.value(index).def.0).operands[0];

@@ -1,22 +1,19 @@
-//! Checks that small programs have the form of the large ones.
-
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use tpc_ir::{Graph, Inst, InstData, Value};
 
-/// The first difference between two programs other than sizes.
+/// The first difference between a large and a small program, except for sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// `None` outside of layers.
+    /// Layer of the difference; `None` outside layers.
     pub layer: Option<u32>,
-    /// The large programs' instruction.
+    /// Instruction of the large program.
     pub large: String,
-    /// The small programs' instruction.
+    /// Instruction of the small program.
     pub small: String,
 }
 
-/// Formats one layer's instructions with operands, or the instructions outside layers.
 fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
     let mut inside: HashMap<Value, usize> = HashMap::new();
     let own = |(_, d): &(Inst, &InstData)| d.layer == layer;
@@ -29,7 +26,7 @@ fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
                 let of = graph.value(*v);
                 let _ = match (inside.get(v), graph.inst(of.def.0).layer) {
                     (Some(n), _) => write!(text, " v{n}"),
-                    // The layer's number depends on the kept layers.
+                    // Omit the layer's number, which depends on the kept layers.
                     (None, Some(_)) => write!(text, " (of a layer)"),
                     (None, None) => write!(text, " {}", of.name),
                 };
@@ -45,7 +42,6 @@ fn form(graph: &Graph, layer: Option<u32>) -> Vec<String> {
         .collect()
 }
 
-/// Finds the first difference in these layers and outside of layers.
 pub(super) fn departure(large: &Graph, small: &Graph, layers: &[u32]) -> Option<Departure> {
     let layers = layers.iter().map(|&l| Some(l));
     layers.chain([None]).find_map(|layer| {

@@ -1,5 +1,3 @@
-//! The model and the sharded graph as one graph with common factors.
-
 use std::collections::HashMap;
 
 use tpc_ir::factor::{Space, UnifyError, Var};
@@ -14,20 +12,20 @@ pub(super) struct TreeLeaf {
     pub(super) class: Option<ClassRef>,
 }
 
-/// Both graphs with their factors; they share weights, states and inputs.
+/// Both graphs in one, with factors. They share weights, states and inputs.
 pub(super) struct Joint {
-    /// The model's instructions with their numbers, then the sharded graph's without its leaves.
+    /// The model's instructions with unchanged numbers, then the sharded graph's instructions without leaves.
     pub(super) graph: Graph,
     pub(super) factors: Factors,
-    /// Per value of the sharded graph: the joint value.
+    /// Maps each value of the sharded graph to a joint value.
     pub(super) sharded: Vec<Value>,
-    /// Per value of the sharded graph and axis: the leaves of the sharding's tree, in order.
+    /// Tree leaves per value and axis of the sharded graph, in order.
     pub(super) trees: Vec<[Vec<TreeLeaf>; RANK]>,
-    /// Instructions whose equations do not hold: their factors keep their sizes.
+    /// Instructions whose equations do not hold. Their factors keep their sizes.
     pub(super) opaque: Vec<Inst>,
-    /// Factors of indices and counted axes that could not be unified; they keep their sizes.
+    /// Factors of indices and counted axes that could not be unified. They keep their sizes.
     pub(super) unmatched: Vec<Var>,
-    /// Factors whose indices count a product of others, with that product.
+    /// Factors whose indices count a product of factors, each with the product.
     pub(super) counted: Vec<(Var, Var)>,
 }
 
@@ -59,7 +57,7 @@ impl Joint {
         out
     }
 
-    /// Unifies factors of transfers' operands and results: transfers keep their sizes over all devices.
+    /// Unifies the factors of transfers' operands and results, because transfers keep the size over all devices.
     fn unify_transfers(&mut self, transfers: &[(Value, Value)]) {
         let Joint { graph, factors, .. } = self;
         for &(a, b) in transfers {
@@ -72,7 +70,7 @@ impl Joint {
         }
     }
 
-    /// Unifies the axis that an index selects along with the axis that it counts. A product of factors is recorded in
+    /// Unifies the axis that an index selects along with the axis that the index counts. Adds products of factors to
     /// `counted`.
     fn unify_indices(&mut self) {
         for (a, b) in indexed_axes(&self.graph, &self.factors) {
@@ -97,7 +95,6 @@ impl Joint {
         }
     }
 
-    /// Unifies the shardings' trees with the factors of their axes.
     fn import_trees(&mut self, sharded: &Graph) {
         for (v, data) in sharded.values() {
             let at = self.sharded[v.index()];
@@ -116,9 +113,7 @@ impl Joint {
 
 struct JointGraph {
     graph: Graph,
-    /// Per value of the sharded graph: the joint value.
     map: Vec<Value>,
-    /// Operands and results.
     transfers: Vec<(Value, Value)>,
 }
 
@@ -170,8 +165,8 @@ impl JointGraph {
     }
 }
 
-/// Lists the axes along which an index selects, each with the axis that the index counts. For `TopK` and `ArgSort` that
-/// is the sorted tensor's axis.
+/// Lists the axes along which an index selects, each with the axis that the index counts. `TopK` and `ArgSort` count
+/// the axis that they sort.
 fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     let var = |v: Value, axis: usize| factors.axes[v.index()][axis];
     let mut counts: HashMap<Value, Var> = HashMap::new();
@@ -191,7 +186,7 @@ fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
         {
             out.push((axis, counted));
         }
-        // An integer counts the same axis as its operand.
+        // An integer result counts the same axis as its operand.
         let known = o.iter().find_map(|v| counts.get(v)).copied();
         if let Some(counted) = known {
             let integers = data
@@ -204,7 +199,7 @@ fn indexed_axes(graph: &Graph, factors: &Factors) -> Vec<(Var, Var)> {
     out
 }
 
-/// Returns a lookup's index operand, and the operand and axis that it selects from.
+/// Returns a lookup's index operand, and the operand and axis that the lookup selects from.
 fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
     let ty = |v: &Value| &graph.value(*v).ty;
     let types = |vs: &[Value]| -> Vec<_> { vs.iter().map(ty).collect() };
@@ -221,12 +216,11 @@ fn looked_up(graph: &Graph, data: &InstData) -> Option<(Value, Value, usize)> {
         })
 }
 
-/// True if this leaf's name identifies it in the other graph.
+/// True if a leaf's name identifies the leaf in the other graph.
 fn is_named(op: &Op) -> bool {
     op.is_leaf() && !op.is_constant()
 }
 
-/// Unifies a sharding's tree with the factors of its axis.
 fn import(
     space: &mut Space,
     axis: Var,

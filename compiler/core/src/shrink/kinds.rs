@@ -1,4 +1,4 @@
-//! Kinds of sharded layers: equal ops, types, places, shardings and live-out values.
+//! Kinds of sharded layers. Layers of a kind have equal ops, types, places, shardings and live-out values.
 
 use tpc_ir::{Class, Graph, Inst, Interval, Op, Place, Sharding, TensorType, Value};
 use tpc_passes::layers::{Shape, View, shape};
@@ -7,21 +7,18 @@ use tpc_passes::layers::{Shape, View, shape};
 struct ValueShape {
     ty: TensorType,
     place: Place,
-    /// Classes are numbered by first appearance in the layer.
     sharding: Sharding,
-    /// True if used outside the layer.
     live_out: bool,
 }
 
-/// Equal for layers that differ only in names.
+/// A kind of layer. Names have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kind {
     shape: Shape<Op, ValueShape>,
-    /// Sizes and ranges of classes, by number.
+    /// Size and ranges of each class, by number.
     classes: Vec<(u64, Vec<Interval>)>,
 }
 
-/// Layers after splits.
 struct ShardedView<'a> {
     graph: &'a Graph,
     live_out: &'a [bool],
@@ -65,8 +62,8 @@ impl View for ShardedView<'_> {
     }
 }
 
-/// Computes the kind of a layer with these instructions, and its classes by number. `live_out` is
-/// [`tpc_passes::layers::live_out`] of the graph.
+/// Computes the kind of a layer with these instructions, and the layer's classes by number. `live_out` comes from
+/// [`tpc_passes::layers::live_out`].
 pub(super) fn kind_of(graph: &Graph, insts: &[Inst], live_out: &[bool]) -> (Kind, Vec<Class>) {
     let mut view = ShardedView {
         graph,

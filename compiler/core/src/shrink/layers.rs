@@ -1,13 +1,13 @@
-//! Removes layers that equal others.
+//! Removes layers that equal other layers.
 //!
-//! Layers have the same *kind* if their instructions differ only in names, in the model and in the sharded graph: ops,
-//! types, places, shardings, and operands within the layer are equal. The following layers are removed:
+//! Two layers have the same *kind* if their instructions differ only in names, in both the model and the sharded graph:
+//! ops, types, places, shardings, and operands within the layer are equal. The following layers are removed:
 //!
-//! - The second of two adjacent runs of the same kinds. Later layers read the values of the first run.
+//! - The second of two adjacent runs of the same kinds. Later layers then read the values of the first run.
 //! - The second of two layers of a kind, and all layers between, if their kinds remain elsewhere and no later layer
-//!   reads them. Later layers read the first layer.
+//!   reads them. Later layers then read the first layer.
 //!
-//! Every kind remains, and most remain next to their neighbours.
+//! Every kind remains, most next to the same neighbours.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,12 +16,10 @@ use tpc_ir::{Class, Graph, Output, Sharding, Unreduced, Value};
 use super::kinds::{Kind, kind_of};
 use tpc_passes::layers::{insts_by_layer, live_out};
 
-/// Kept layers, and the replacements of the others.
 #[derive(Clone, Debug)]
 pub(super) struct Layers {
-    /// Kept layers in order, each with the layers that it stands for, itself included.
+    /// Kept layers in order, each with all layers that it represents, including itself.
     pub(super) kept: Vec<(u32, Vec<u32>)>,
-    /// Maps removed layers to the kept layers that are read instead.
     instead: BTreeMap<u32, u32>,
     /// Removed layers that no kept layer reads.
     passed: BTreeSet<u32>,
@@ -33,7 +31,7 @@ impl Layers {
     }
 }
 
-/// Chooses the kept layers: at least two if there are several, so that one reads a result of another.
+/// Chooses the layers to keep: at least two of several, so that one layer reads another's result.
 pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let mut in_graphs: BTreeMap<u32, Vec<Kind>> = BTreeMap::new();
     for graph in graphs {
@@ -69,7 +67,6 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
         passed.extend(kept[first + 1..second].iter().map(|k| k.1));
         kept.drain(first + 1..=second);
     }
-    // A replacement may have been removed later.
     let ends: Vec<u32> = instead.keys().copied().collect();
     for from in ends {
         let mut to = from;
@@ -86,7 +83,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     let all = |&(kind, layer): &(usize, u32)| {
         let alike = kinds.iter().filter(|(_, k)| **k == kind);
         let of_kind = kept.iter().filter(|(k, _)| *k == kind).map(|(_, l)| *l);
-        // The last kept layer of the kind up to `l`, or else the first.
+        // The last kept layer of this kind up to `l`, or else the first kept layer.
         let stand_in = |l: u32| {
             let mut before = of_kind.clone().filter(|&k| k <= l);
             before.next_back().or_else(|| of_kind.clone().next())
@@ -103,7 +100,7 @@ pub(super) fn choose(graphs: [&Graph; 2]) -> Layers {
     }
 }
 
-/// Finds the first of the shortest runs that a run of the same kinds follows.
+/// Finds the first of the shortest runs that precede a run of the same kinds.
 fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
     let n = kinds.len();
     let same = |a: usize, b: usize| kinds[a].0 == kinds[b].0;
@@ -113,7 +110,7 @@ fn repetition(kinds: &[(usize, u32)]) -> Option<(usize, usize)> {
         .find(|&(i, p)| (i..i + p).all(|j| same(j, j + p)))
 }
 
-/// Finds the longest stretch between layers of one kind that can go without losing a kind.
+/// Finds the longest stretch between layers of one kind that can be removed without losing a kind.
 fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, usize)> {
     let n = kinds.len();
     let found_elsewhere = |i: usize, j: usize| {
@@ -134,7 +131,7 @@ fn detour(kinds: &[(usize, u32)], far: &BTreeMap<u32, u32>) -> Option<(usize, us
     })
 }
 
-/// Maps each layer to the last layer that reads its results; `u32::MAX` for an op outside layers.
+/// Maps each layer to the last layer that reads its results; `u32::MAX` for a reader outside layers.
 fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
     let mut out: BTreeMap<u32, u32> = BTreeMap::new();
     for graph in graphs {
@@ -169,7 +166,7 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes.clone_from(&graph.classes);
-    // A removed layer's value is replaced by the kept layer's value at the same position.
+    // Replace a removed layer's value by the kept layer's value at the same position.
     let mut stand_in: HashMap<Value, Value> = HashMap::new();
     let mut class_of: HashMap<Class, Class> = HashMap::new();
     for (gone, kept) in &layers.instead {
@@ -183,7 +180,6 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         let classes = |insts| kind_of(graph, insts, &live_out).1;
         class_of.extend(classes(others).into_iter().zip(classes(own)));
     }
-    // Do not replace the classes of kept layers.
     for (_, data) in graph.insts() {
         if data.layer.is_none_or(|l| layers.stays(l)) {
             for &v in &data.results {
@@ -228,7 +224,6 @@ pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
         .iter()
         .filter_map(|o| match o {
             Output::Named(name, v) => Some(Output::Named(name.clone(), find(&map, *v)?)),
-            // The state of a removed layer.
             Output::State { state, .. } if !map.contains_key(state) => None,
             Output::State { state, value } => Some(Output::State {
                 state: find(&map, *state)?,

@@ -1,16 +1,16 @@
-//! A planned model shrunk to few layers and small sizes, with the splits of the large one.
+//! Shrinks a planned model to few layers and small sizes, with the splits of the large model.
 //!
-//! A small model planned by itself would have other splits, so the sharded graph shrinks together with the model's:
+//! A plan of a small model would have other splits, so the sharded graph shrinks together with the model's graph:
 //!
-//! 1. `layers` removes layers of the same kind (`kinds`) as others;
-//! 2. `joint` infers the factors of both graphs at once, so that they have one size in both;
-//! 3. `sizes` chooses small sizes under `constraints` that preserve divisibility (`units`), and maps the devices'
-//!    ranges;
-//! 4. `build` writes both graphs with these sizes, and lowers the sharded one as usual.
+//! 1. `layers` removes layers whose kind (`kinds`) occurs elsewhere.
+//! 2. `joint` infers common factors of both graphs.
+//! 3. `sizes` chooses small sizes under `constraints` that preserve divisibility (`units`), and maps the ranges of the
+//!    devices.
+//! 4. `build` writes both graphs with these sizes, and lowers the sharded graph.
 //!
-//! `form` then compares small and large programs instruction by instruction. If ops, places or operands differ, the
-//! small results do not apply to the large programs. Programs are compared as lowered, since canonicalisation merges
-//! different instructions for different sizes. The large programs are also compared with the proved ones.
+//! `form` then compares small and large programs instruction by instruction. If ops, places or operands differ, results
+//! of the small programs do not apply to the large ones. Programs are compared before canonicalisation, which merges
+//! different instructions for different sizes. The large programs are also compared with the proved programs.
 
 mod build;
 mod constraints;
@@ -37,7 +37,7 @@ use joint::Joint;
 use sizes::SmallSizes;
 use tpc_diag::{Diagnostic, codes};
 
-/// Maximum elements of a small model's weights on all devices together.
+/// Maximum number of weight elements of a small model, on all devices together.
 const MOST_ELEMENTS: u64 = 1 << 29;
 
 const WINDOW: u64 = 3;
@@ -45,15 +45,15 @@ const WINDOW: u64 = 3;
 /// A shrunk axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResizedAxis {
-    /// A tensor with the axis.
+    /// A tensor with this axis.
     pub tensor: String,
     /// The axis.
     pub axis: usize,
-    /// The model's size.
+    /// Size in the large model.
     pub from: u64,
-    /// The small size.
+    /// Small size.
     pub to: u64,
-    /// Small indices per device; empty for a whole factor.
+    /// Small indices per device; empty for a factor that is not split.
     pub parts: Vec<u64>,
 }
 
@@ -66,15 +66,15 @@ pub struct ShrunkModel {
     pub sharded: Verified<stage::Sharded>,
     /// The devices' programs.
     pub programs: Verified<stage::Programs>,
-    /// The window of window layers.
+    /// The small window of window layers.
     pub window: Option<Window>,
-    /// Layers, each with the layers that it stands for, itself included.
+    /// The layers, each with all layers that it represents, including itself.
     pub layers: Vec<(u32, Vec<u32>)>,
-    /// Changed sizes, once per kind of tensor.
+    /// Changed sizes, one entry per kind of tensor.
     pub sizes: Vec<ResizedAxis>,
     /// Replaced weight types.
     pub types: BTreeMap<DType, DType>,
-    /// The first difference in form from the large programs.
+    /// The first difference in form from the large programs, if any.
     pub departure: Option<Departure>,
 }
 
@@ -106,7 +106,7 @@ fn refusal(entity: impl Into<tpc_diag::Entity>, why: impl std::fmt::Display) -> 
 /// Shrinks a planned model. `writable` returns true for weight types that can be written.
 ///
 /// # Errors
-/// Returns TPC0392 if no small sizes fit its ops.
+/// Returns TPC0392 if the ops accept no small sizes.
 pub fn shrink(
     compiled: &CompiledModel,
     writable: &dyn Fn(DType) -> bool,
@@ -159,8 +159,8 @@ pub fn shrink(
     })
 }
 
-/// Maps each type that cannot be written to a writable type whose block length divides its own. Returns the first type
-/// without a replacement as an error.
+/// Maps each type that cannot be written to a writable type whose block length divides the type's. Returns the first
+/// type without such a type as an error.
 fn other_types(graph: &Graph, writable: &dyn Fn(DType) -> bool) -> Result<OtherTypes, DType> {
     let mut out = OtherTypes::new();
     for (_, data) in graph.insts() {

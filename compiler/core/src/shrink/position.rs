@@ -3,8 +3,8 @@ use tpc_ir::factor::Var;
 
 use super::joint::Joint;
 
-/// Computes the new position of the boundary at `at` after an axis's factors are resized; `None` if it is within a
-/// factor.
+/// Computes the new position of the boundary at `at` after the axis's factors are resized. Returns `None` if the
+/// boundary is within a factor.
 pub(super) fn position(
     joint: &Joint,
     new: &dyn Fn(Var) -> Option<Dim>,

@@ -1,5 +1,3 @@
-//! Small sizes of all factors that every op accepts.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::factor::Var;
@@ -18,11 +16,10 @@ pub(super) struct SizeConflict {
     pub(super) why: String,
 }
 
-/// Small sizes of the factors of a model and its sharded graph.
 pub(super) struct SmallSizes<'a> {
     joint: &'a Joint,
     small: BTreeMap<Var, SmallSize>,
-    /// Per class: the factor that its ranges divide, and the elements per index; `None` if it keeps its size.
+    /// The factor that a class's ranges divide, and the elements per index; `None` if the class keeps its size.
     split: Vec<Option<(Var, u64)>>,
 }
 
@@ -47,7 +44,7 @@ impl<'a> SmallSizes<'a> {
                 let pinned = m.says.is_some_and(|(v, n)| constraints.pin(v, n));
                 changed |= pinned || constraints.fix_whole(m.inst);
             }
-            // If that does not help, all factors of such ops keep their sizes.
+            // If pinned sizes do not help, all factors of these ops keep their sizes.
             if !changed {
                 for m in &mismatches {
                     changed |= constraints.fix_all(m.inst);
@@ -60,7 +57,7 @@ impl<'a> SmallSizes<'a> {
         }
     }
 
-    /// Lists instructions that reject their operands, or whose results differ from their declared types.
+    /// Lists instructions that reject their operands, or whose results do not have the declared types.
     fn mismatches(&self) -> Vec<Mismatch> {
         let graph = &self.joint.graph;
         let mut out = Vec::new();
@@ -125,7 +122,7 @@ impl<'a> SmallSizes<'a> {
 struct Mismatch {
     inst: Inst,
     why: String,
-    /// The conflicting factor, and the size that the operands require.
+    /// The factor with a conflict, and the size that the operands require.
     says: Option<(Var, u64)>,
 }
 

@@ -1,29 +1,28 @@
-//! The small size of one factor.
+//! Computes the small size of one factor.
 //!
-//! A *unit* is the number of indices that form whole quantisation blocks in every tensor with this factor. Each
-//! boundary of the devices' ranges keeps its offset within its unit. Between two boundaries one or a few whole units
-//! remain, more if the large model has more. A range that ended at a block, within a block, at a head or within a group
-//! of heads still does. Equal ranges stay equal, uneven ones uneven.
+//! A *unit* is the number of indices that form whole quantisation blocks in every tensor with this factor. Boundaries
+//! of device ranges keep their offset within the unit. One or a few units remain between two boundaries, more if the
+//! large model has more. A range that ends at a block, within a block, at a head or within a group of heads still does
+//! so. Equal ranges stay equal, and different ranges stay different.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum additional units between boundaries with a larger gap than others.
+/// Maximum number of additional units in larger gaps between boundaries.
 const UNEVEN: u64 = 2;
 
 #[derive(Clone, Debug)]
 pub(super) struct Constraint {
     pub(super) size: u64,
     pub(super) unit: u64,
-    /// Elements per index that boundaries count.
+    /// Elements per index. Boundaries are counted in elements.
     pub(super) minor: u64,
-    /// In elements.
+    /// Boundaries in elements.
     pub(super) bounds: BTreeSet<u64>,
-    /// Least indices to keep.
+    /// Minimum number of indices.
     pub(super) least: u64,
-    /// Indices that each part should keep.
+    /// Number of indices that each part should keep.
     pub(super) wanted: u64,
     pub(super) pinned: Option<u64>,
-    /// True if the size stays.
     pub(super) fixed: bool,
 }
 
@@ -35,7 +34,7 @@ pub(super) struct SmallSize {
 }
 
 impl Constraint {
-    /// Computes the new size for `base` units between boundaries.
+    /// Computes the new size with `base` units between boundaries.
     fn with_base(&self, base: u64) -> SmallSize {
         let unit = self.unit * self.minor;
         let mut gaps: BTreeSet<u64> = BTreeSet::new();
@@ -119,7 +118,6 @@ mod tests {
             assert_eq!(old % 256, new % 256);
             assert!(new <= old);
         }
-        // Two boundaries in one block keep their positions.
         assert_eq!(ends(&constraint(512, 256, &[300, 400])), [0, 300, 400, 512]);
     }
 

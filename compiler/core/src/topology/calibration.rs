@@ -1,5 +1,3 @@
-//! The calibration entry of a topology file.
-
 use serde::Deserialize;
 use tpc_passes::machine::Way;
 use tpc_passes::machine::{Calibration, Engine};
@@ -7,10 +5,9 @@ use tpc_passes::machine::{Calibration, Engine};
 use super::error::{Place, TopologyError, parse};
 use super::value::{Raw, number, words};
 
-/// Maximum rows that a file may state.
 const MAX_ROWS: f64 = 1e6;
 
-/// Default residual error.
+/// Residual error of a calibration that does not state one.
 const UNSTATED: f64 = 0.3;
 
 #[derive(Deserialize)]
@@ -102,7 +99,6 @@ fn read_within(
     }
 }
 
-/// Formats a calibration as a topology file's entry.
 pub(super) fn write(c: &Calibration) -> String {
     let ways = Way::ALL.into_iter().filter(|w| c.ways.contains(*w));
     let ways: Vec<&str> = ways.map(Way::name).collect();

@@ -1,5 +1,3 @@
-//! Cards that a topology file names.
-
 use super::error::{Place, TopologyError};
 use crate::cards::{Card, CardMatch, find, short_name, table};
 
@@ -22,7 +20,7 @@ pub(super) fn card_named(name: &str, at: Place<'_>, own: &[Card]) -> Result<Card
     }
 }
 
-/// Returns the name of a card's device without its own name.
+/// Returns the default device name of a card.
 pub(super) fn name_of_card(card: &Card) -> String {
     short_name(&card.name)
 }

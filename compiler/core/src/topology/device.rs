@@ -1,10 +1,8 @@
-//! A device of a topology file.
-
 use tpc_passes::machine::DeviceProfile;
 
 use crate::cards::Card;
 
-/// Maximum devices of a file.
+/// Maximum number of devices in a file.
 pub const MAX_ENTRIES: usize = 64;
 
 /// A device of a topology file.
@@ -12,10 +10,10 @@ pub const MAX_ENTRIES: usize = 64;
 pub struct FileDevice {
     /// The name.
     pub name: String,
-    /// Memory and speed, under its own name or its card's.
+    /// Memory and speed, under the device's name.
     pub profile: DeviceProfile,
-    /// The card, if the file names one.
+    /// The card that the file names, if any.
     pub card: Option<Card>,
-    /// True if the file states its reserve.
+    /// True if the file states the reserve.
     pub reserve_stated: bool,
 }

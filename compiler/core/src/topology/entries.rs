@@ -1,4 +1,4 @@
-//! Entries of a topology file. Values are kept as text until the kind of the entry is known.
+//! Entries of a topology file. Values stay text until the kind of the entry is known.
 
 use ron::value::RawValue;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use super::value::{Raw, amount, flag, link, link_kind, memory_kind, number, posi
 use crate::cards::{Card, Fabric, MemorySource, Pcie, RESERVE, class_of_name};
 use crate::units::Unit;
 
-/// An entry of a topology file: a RON struct of this name with optional fields, kept as text.
+/// Defines an entry of a topology file: a RON struct of this name with optional fields, kept as text.
 macro_rules! entry {
     ($(#[$doc:meta])* $vis:vis struct $entry:ident as $name:literal { $($field:ident),* }) => {
         $(#[$doc])*
@@ -28,7 +28,6 @@ macro_rules! entry {
     };
 }
 
-/// The whole file.
 #[derive(Deserialize)]
 #[serde(rename = "Topology", deny_unknown_fields)]
 pub(super) struct FileEntry<'a> {
@@ -49,7 +48,6 @@ pub(super) struct FileEntry<'a> {
 }
 
 entry! {
-    /// A card of the file's own.
     pub(super) struct CardEntry as "Card" {
         name, like, memory, bandwidth, flops, int8, units, clock_mhz, memory_kind, pcie_gen, pcie_lanes, p2p,
         nvlink
@@ -57,7 +55,7 @@ entry! {
 }
 
 impl CardEntry<'_> {
-    /// Returns the card: the entry's figures, completed by `like`.
+    /// Returns the card. Missing figures come from the card named by `like`.
     pub(super) fn card(&self, at: Place<'_>, own: &[Card]) -> Result<Card, TopologyError> {
         let Some(name) = words("name", self.name, at)? else {
             return Err(at.wrong("the card lacks a name").cure("add `name: \"…\"`"));
@@ -109,7 +107,7 @@ impl CardEntry<'_> {
         Ok(card)
     }
 
-    /// Sets the CPU; units, clock and memory have to be given together.
+    /// Sets the processor. Units, clock and memory must be given together.
     fn processor(&self, at: Place<'_>, card: &mut Card) -> Result<(), TopologyError> {
         let int8 = positive("int8", self.int8, Unit::OpsPerSecond, at)?;
         let units = number("units", self.units, at)?;
@@ -130,14 +128,13 @@ impl CardEntry<'_> {
             });
         } else if units.is_some() || clock.is_some() || memory.is_some() || int8.is_some() {
             return Err(at
-                .wrong("units, clock_mhz and memory_kind must be given together")
+                .wrong("the card has only some of units, clock_mhz and memory_kind")
                 .cure("add the missing fields, or `like: \"RTX 3090\"`, or leave out all three"));
         }
         Ok(())
     }
 }
 
-/// Creates a card without `like`, from memory, bandwidth and arithmetic.
 fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     let stated = [
         ("memory", entry.memory),
@@ -171,7 +168,6 @@ fn plain(at: Place<'_>, entry: &CardEntry<'_>) -> Result<Card, TopologyError> {
     })
 }
 
-/// Returns an error if one of these fields is missing.
 fn missing(at: Place<'_>, fields: &[(&str, Raw<'_>)], instead: &str) -> Result<(), TopologyError> {
     let lacks: Vec<&str> = fields
         .iter()
@@ -207,7 +203,6 @@ fn number_within(
     Err(at.wrong(format!("{field} cannot be {n}")).cure(cure))
 }
 
-/// Sets the stated memory, bandwidth and arithmetic.
 fn fill(
     profile: &mut DeviceProfile,
     [memory, bandwidth, flops]: [Raw<'_>; 3],
@@ -226,7 +221,7 @@ fn fill(
 }
 
 entry! {
-    /// One device, or several equal ones.
+    /// One device, or several equal devices.
     pub(super) struct DeviceEntry as "Device" {
         card, name, count, memory, reserve, bandwidth, flops, pcie_lanes, processor
     }
@@ -273,7 +268,7 @@ impl DeviceEntry<'_> {
             profile.processor = Some(processor(at.of(raw))?);
         }
         let is_shared = (profile.processor).is_some_and(|p| p.memory == MemoryKind::Shared);
-        // A stated memory limits plans. It includes the host's bytes unless the host's memory is stated, too.
+        // A stated memory limits the plan. The pool includes the host's bytes unless the host's memory is stated too.
         profile.pool = match (self.memory, profile.pool) {
             _ if !is_shared => None,
             (None, Some(pool)) => Some(pool),
@@ -317,18 +312,17 @@ fn processor(at: Place<'_>) -> Result<Processor, TopologyError> {
             ported: None,
         }),
         _ => Err(at
-            .wrong("a processor needs units, a clock above 0 and a memory kind")
+            .wrong("the processor lacks units, a clock above 0 or a memory kind")
             .cure("write `processor: (units: 82, clock: 1.7e9, memory: Gddr)`, or leave it out")),
     }
 }
 
 entry! {
-    /// The host.
     pub(super) struct HostEntry as "Host" { name, memory, reserve, bandwidth, flops }
 }
 
 impl HostEntry<'_> {
-    /// Reads the host: the entry's figures, completed by the defaults.
+    /// Reads the host. Missing figures are defaults.
     pub(super) fn read(at: Place<'_>) -> Result<DeviceProfile, TopologyError> {
         let entry: HostEntry<'_> = super::error::parse(at)?;
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
@@ -343,12 +337,11 @@ impl HostEntry<'_> {
 }
 
 entry! {
-    /// The figures of a link.
     pub(super) struct LinkEntry as "Link" { bandwidth, latency_us, kind }
 }
 
 impl LinkEntry<'_> {
-    /// Reads a link by its figures, or by its kind alone.
+    /// Reads a link, stated by figures or by kind alone.
     pub(super) fn read(
         raw: &RawValue,
         within: Place<'_>,
@@ -363,7 +356,6 @@ impl LinkEntry<'_> {
         }
     }
 
-    /// Reads a link by its figures.
     pub(super) fn figures(at: Place<'_>) -> Result<Link, TopologyError> {
         let entry: LinkEntry<'_> = super::error::parse(at)?;
         let bandwidth = positive("bandwidth", entry.bandwidth, Unit::BytesPerSecond, at)?;
@@ -392,12 +384,11 @@ fn kind(name: &str, at: Place<'_>) -> Result<LinkKind, TopologyError> {
 }
 
 entry! {
-    /// A link between two devices.
     pub(super) struct PairEntry as "PairLink" { a, b, link }
 }
 
 impl PairEntry<'_> {
-    /// Reads the link; devices are given by position or name.
+    /// Reads a link. Devices are given by position or name.
     pub(super) fn link(
         &self,
         at: Place<'_>,

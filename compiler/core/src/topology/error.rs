@@ -1,4 +1,4 @@
-//! Errors in topology files, with line, column and the correct text.
+//! Errors in topology files, with line, column and correction.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct TopologyError {
     pub column: usize,
     /// The mistake.
     pub message: String,
-    /// The correct text, if known.
+    /// The correction, if known.
     pub cure: Option<String>,
 }
 
@@ -64,14 +64,12 @@ impl<'a> Place<'a> {
         &self.file[self.offset..self.offset + self.len]
     }
 
-    /// Returns the start and end in bytes of the file.
     pub(super) const fn span(self) -> (usize, usize) {
         (self.offset, self.offset + self.len)
     }
 
-    /// Returns the place of a value read from this file.
     pub(super) fn of(self, raw: &RawValue) -> Place<'a> {
-        // A raw value borrows the file's text, so its offset is the distance of the addresses.
+        // A raw value borrows the file's text, so the difference of the addresses is its offset.
         let value = raw.trim().get_ron();
         let offset = (value.as_ptr() as usize).wrapping_sub(self.file.as_ptr() as usize);
         match self.file.get(offset..offset.saturating_add(value.len())) {
@@ -84,7 +82,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Returns the place of a field's value, or of the entry if absent.
+    /// Returns the place of a field's value, or of the entry if the field is absent.
     pub(super) fn of_field(self, raw: Option<&RawValue>) -> Place<'a> {
         raw.map_or(self, |r| self.of(r))
     }
@@ -100,14 +98,13 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Computes line and column at the end of a text, from 1.
+/// Computes line and column of a text's end, from 1.
 fn position(before: &str) -> (usize, usize) {
     let line = before.matches('\n').count() + 1;
     let last = before.rsplit('\n').next().unwrap_or_default();
     (line, last.chars().count() + 1)
 }
 
-/// Reads the value at a place: the file, or a value that RON delimited.
 pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, TopologyError> {
     let options = ron::Options::default().with_default_extension(Extensions::IMPLICIT_SOME);
     options
@@ -115,7 +112,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(at: Place<'a>) -> Result<T, Topology
         .map_err(|e| syntax_error(at, &e))
 }
 
-/// Converts a RON error, whose position counts from `at`.
+/// Converts a RON error whose position is relative to `at`.
 fn syntax_error(at: Place<'_>, e: &SpannedError) -> TopologyError {
     let (line, column) = position(&at.file[..at.offset]);
     let start = &e.span.start;
@@ -191,7 +188,6 @@ fn message_of(code: &Ron) -> (String, Option<String>) {
     }
 }
 
-/// Returns the field that a synonym means.
 fn synonym(found: &str) -> Option<&'static str> {
     Some(match found.to_lowercase().as_str() {
         "vram" | "mem" | "memory_gb" | "memory_gib" | "memory_bytes" | "size" => "memory",

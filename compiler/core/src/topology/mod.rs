@@ -1,7 +1,7 @@
 //! Topology files: the devices of a machine and their links, in RON.
 //!
-//! A device is a card by name, with figures that differ from the table, or states its own figures. Values are read from
-//! their text (`value`), so that messages have the line and column of the wrong value.
+//! A device is a card by name, with optional other figures, or has its own figures. Numbers are parsed from text
+//! (`value`), so that errors have the line and column of the value.
 
 mod calibration;
 mod card;
@@ -21,19 +21,19 @@ use error::{Place, parse};
 /// A valid topology file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopologyFile {
-    /// The file's own cards, which override the table.
+    /// Cards that the file defines. They override the card table.
     pub cards: Vec<Card>,
     /// Devices with unique names.
     pub devices: Vec<FileDevice>,
-    /// The link between devices, if its figures are stated.
+    /// The default link between devices, if the file has figures for it.
     pub link: Option<Link>,
-    /// The kind of link between cards, if only the kind is stated.
+    /// The kind of link between cards, if the file has only the kind.
     pub way: Option<LinkKind>,
-    /// Other links, by position.
+    /// Links between two devices by position.
     pub links: Vec<PairLink>,
     /// The host.
     pub host: DeviceProfile,
-    /// The host's link to each device, if stated.
+    /// The link of the host to each device, if stated.
     pub host_link: Option<Link>,
     /// The calibration, if any.
     pub calibration: Option<Calibration>,
@@ -116,14 +116,14 @@ impl TopologyFile {
         })
     }
 
-    /// Returns the position of the device of this name; case is ignored.
+    /// Returns the position of the device of this name. Ignores case.
     pub fn named(&self, name: &str) -> Option<usize> {
         let is = |d: &FileDevice| d.name.eq_ignore_ascii_case(name.trim());
         self.devices.iter().position(is)
     }
 }
 
-/// Replaces or adds the calibration in the text of a topology file; the rest stays.
+/// Replaces or adds the calibration in the text of a topology file. The other text stays.
 ///
 /// # Errors
 /// Returns an error if the text is not a topology.
@@ -137,7 +137,7 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
         let value = value.trim_end_matches(',');
         return Ok([&text[..start], value, &text[end..]].concat());
     }
-    // After the first parenthesis outside of comments: fields may be in any order.
+    // Insert after the first parenthesis outside comments, because fields may be in any order.
     let opening = text.match_indices('(').take(100);
     let with = opening.map(|(at, _)| {
         let (before, after) = text.split_at(at + 1);
@@ -155,7 +155,6 @@ pub fn with_calibration(text: &str, calibration: &Calibration) -> Result<String,
     })
 }
 
-/// Appends positions to equal names.
 fn name_apart(devices: &mut [FileDevice]) {
     let names: Vec<String> = devices.iter().map(|d| d.name.to_lowercase()).collect();
     for (i, d) in devices.iter_mut().enumerate() {

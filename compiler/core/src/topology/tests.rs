@@ -106,7 +106,6 @@ fn cards_of_the_files_own() {
             .map(super::super::cards::Fabric::bandwidth),
         Some(600e9)
     );
-    // A card of the same name overrides the table.
     let t = read(
         "(cards: [(name: \"RTX 3090\", like: \"3090\", memory: 10e9)], devices: [(card: \"3090\")])",
     );
@@ -131,7 +130,6 @@ fn links_by_name_and_by_figures() {
         t.link.map(|l| (l.kind, l.latency_us)),
         Some((LinkKind::PciePeer, 5.0))
     );
-    // The default latency depends on the kind.
     let t = read("(devices: [(card: \"3090\")], link: (bandwidth: 1e10, kind: PcieHost))");
     assert_eq!(t.link, Some(Link::of(LinkKind::PcieHost, 1e10)));
 }
@@ -179,7 +177,7 @@ fn values_that_make_no_sense_are_located_and_cured() {
     );
     refused(
         "(devices: [(card: \"3090\", memory: Some(0))])",
-        "line 1, column 40: memory must be more than 0",
+        "line 1, column 40: memory is 0",
         "leave out `memory` if it is unknown",
     );
     refused(
@@ -260,7 +258,6 @@ fn texts_that_are_no_ron_are_located() {
         assert_eq!(e.line, line, "{text}: {e}");
         assert!(e.column >= 1 && !e.message.is_empty());
     }
-    // Nesting as deep as the text is long.
     let deep = "(".repeat(100_000);
     assert!(TopologyFile::from_ron(&deep).is_err());
     assert!(

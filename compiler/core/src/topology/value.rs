@@ -1,12 +1,9 @@
-//! Values of a topology file, read from their text.
-
 use ron::value::RawValue;
 use tpc_passes::machine::{Link, LinkKind, MemoryKind};
 
 use super::error::{Place, TopologyError};
 use crate::units::{Unit, quantity};
 
-/// The unparsed text of a value.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
 /// Returns the text of a value without `Some(…)`; `None` for `None`.
@@ -24,7 +21,6 @@ fn unquote(text: &str) -> &str {
     quoted.unwrap_or(text)
 }
 
-/// Reads a quantity, with or without a unit.
 pub(super) fn amount(
     field: &str,
     raw: Raw<'_>,
@@ -40,7 +36,6 @@ pub(super) fn amount(
     Ok(Some(n))
 }
 
-/// Reads a quantity above zero.
 pub(super) fn positive(
     field: &str,
     raw: Raw<'_>,
@@ -52,13 +47,12 @@ pub(super) fn positive(
         (Some(n), Some(raw)) if n <= 0.0 => {
             let at = within.of(raw);
             let cure = format!("leave out `{field}` if it is unknown");
-            Err(at.wrong(format!("{field} must be more than 0")).cure(cure))
+            Err(at.wrong(format!("{field} is 0")).cure(cure))
         }
         _ => Ok(n),
     }
 }
 
-/// Reads a number without a unit.
 pub(super) fn number(
     field: &str,
     raw: Raw<'_>,
@@ -81,7 +75,6 @@ pub(super) fn number(
     }
 }
 
-/// Reads a string, or a bare word.
 pub(super) fn words(
     field: &str,
     raw: Raw<'_>,

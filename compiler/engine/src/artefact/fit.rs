@@ -13,17 +13,17 @@ use tpc_ir::program::{StorageFormat, Target};
 use tpc_ir::{Code, Op};
 use tpc_passes::layout::Layouts;
 
-/// The CPU executor in artefacts.
+/// Name of the CPU executor in artefacts.
 pub const CPU: &str = "cpu";
-/// The CUDA executor in artefacts.
+/// Name of the CUDA executor in artefacts.
 pub const CUDA: &str = "cuda";
 /// Version of the weight storage formats.
 const STORED_VERSION: u32 = 1;
 
-/// The executors' own weight formats, besides the file's.
+/// Weight formats of the executors, in addition to the file's formats.
 pub const STORAGE_FORMATS: &[StorageFormat] = &[tpc_cpu::ROWS16, tpc_cuda::planes::Planes::FORMAT];
 
-/// Returns the supported storage formats with their versions.
+/// Lists the supported storage formats with versions.
 pub fn stored_versions() -> Vec<StoredVersion> {
     let all = [&[StorageFormat::FILE], STORAGE_FORMATS].concat();
     let each = all.into_iter().map(|f| StoredVersion {
@@ -33,22 +33,22 @@ pub fn stored_versions() -> Vec<StoredVersion> {
     each.collect()
 }
 
-/// A difference between an artefact and this machine, model or tpc.
+/// A difference between an artefact and this tpc, model or machine.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     /// The manifest field or program part that differs.
     pub field: &'static str,
     /// The artefact's value.
     pub found: String,
-    /// The value required here.
+    /// The required value.
     pub wanted: String,
     /// The diagnostic code.
     pub code: &'static Code,
 }
 
 impl Mismatch {
-    /// Returns the diagnostic. Its help names the command that compiles the artefact again, and for missing memory a
-    /// smaller context or batch.
+    /// Returns the diagnostic. Its help has the command that compiles the artefact again, and for missing memory
+    /// suggests a smaller context or batch.
     pub fn diagnostic(&self, name: String, command: String) -> Diagnostic {
         let message = format!(
             "{}: found {}, wanted {}",
@@ -73,7 +73,7 @@ impl Mismatch {
     }
 }
 
-/// Returns the differences to this version of tpc: executors, storage formats, host features, weight layouts.
+/// Lists the differences from this tpc: executors, storage formats, host features, weight layouts.
 pub fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
     let target = &artefact.manifest().target;
     let mut out = Vec::new();
@@ -102,7 +102,7 @@ pub fn mismatches(artefact: &Artefact) -> Vec<Mismatch> {
     out
 }
 
-/// Returns a mismatch for the first weight that this tpc would store in another format or size.
+/// Returns a mismatch for the first weight that this tpc stores in another format or size.
 fn storage_mismatch(artefact: &Artefact) -> Option<Mismatch> {
     let program = artefact.program();
     let graph = &program.graph;
@@ -153,7 +153,7 @@ pub struct TargetDevices {
     pub memory: Vec<Option<u64>>,
 }
 
-/// Returns a mismatch in the number or kind of devices. Without a target, the artefact's own devices apply.
+/// Returns a mismatch in the number or kind of devices. Without `target`, the artefact's own devices apply.
 pub fn on_devices(artefact: &Artefact, target: Option<&TargetDevices>) -> Option<Mismatch> {
     let manifest = artefact.manifest();
     let (compiled, kinds) = (manifest.devices.len(), &target?.kinds);
@@ -191,14 +191,12 @@ pub fn of_model(artefact: &Artefact, file: &GgufFile) -> Option<Mismatch> {
     })
 }
 
-/// Returns the artefact's options for other devices: replaces `--devices`, and drops options that depend on the old
-/// devices.
+/// Returns the artefact's options. For other devices, replaces `--devices` and drops options that depend on devices.
 fn options_for(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<String> {
     let words = &manifest.options.words;
     let Some(target) = target else {
         return words.clone();
     };
-    // A topology file names its devices itself.
     let mut out = match target.text.as_str() {
         "" => Vec::new(),
         text => vec!["--devices".to_owned(), text.to_owned()],
@@ -214,8 +212,8 @@ fn options_for(manifest: &Manifest, target: Option<&TargetDevices>) -> Vec<Strin
     out
 }
 
-/// Returns the command that compiles an artefact again, optionally for other devices or another topology. The options
-/// come from a file, so they are quoted for the shell.
+/// Returns the command that compiles an artefact again, for other devices or another topology if given. Options come
+/// from a file, so they are quoted for the shell.
 pub fn command(
     (path, manifest): (&Path, &Manifest),
     model: Option<&Path>,

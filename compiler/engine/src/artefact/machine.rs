@@ -10,8 +10,8 @@ use tpc_ir::{Device, Place};
 use super::fit::{CPU, CUDA, Mismatch, TargetDevices};
 use crate::devices::host_memory;
 
-/// Returns a mismatch for each target device, and for the host, with too little memory. Devices of unknown size are
-/// skipped. CPU programs keep all places in host memory.
+/// Returns a mismatch for each device, and for the host, with too little memory. Skips devices of unknown size. CPU
+/// programs keep all places in host memory.
 pub fn in_memory(artefact: &Artefact, target: Option<&TargetDevices>) -> Vec<Mismatch> {
     let arenas = &artefact.program().arenas;
     let taken = |at: &dyn Fn(Place) -> bool| -> u64 {
@@ -53,7 +53,7 @@ fn memory_mismatch(place: &str, needed: u64, memory: u64) -> Option<Mismatch> {
     })
 }
 
-/// Returns a mismatch for a plan with another topology file.
+/// Returns a mismatch if the artefact was compiled for another topology file.
 pub fn of_topology(artefact: &Artefact, file: &[u8]) -> Option<Mismatch> {
     let (found, here) = (artefact.manifest().topology, Digest::of(file));
     (found != Some(here)).then(|| Mismatch {

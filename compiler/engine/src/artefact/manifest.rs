@@ -12,19 +12,18 @@ use tpc_models::Drafting;
 use super::fit::stored_versions;
 use crate::error::Error;
 
-/// An artefact without its manifest.
+/// The content of an artefact.
 #[derive(Clone, Copy)]
 pub struct Content<'a> {
     /// [`CPU`](super::CPU) or [`CUDA`](super::CUDA).
     pub executor: &'static str,
-    /// The program, laid out for the executor.
+    /// The program for this executor.
     pub program: &'a Program,
     /// True if the artefact has compiled kernels.
     pub kernels: bool,
 }
 
-/// Makes the manifest, which does not depend on the time or machine of the compilation. `topology` is the text of the
-/// topology file.
+/// Makes the manifest, which does not depend on time or machine. `topology` is the text of the topology file.
 ///
 /// # Errors
 /// Returns TPC0405 if the model's header is not on this machine.
@@ -82,7 +81,7 @@ pub fn manifest(
                 type_k: placement.cache_type_k.name().to_owned(),
                 type_v: placement.cache_type_v.name().to_owned(),
             },
-            // The program limits batches to the context; the option may be larger.
+            // Batches are limited to the context, so the option may be larger.
             ubatch: (program.shapes.last())
                 .map_or(placement.ubatch_size, |s| s.most.get(Symbol::NTokens)),
             parallel: placement.parallel,

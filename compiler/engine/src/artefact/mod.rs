@@ -1,8 +1,8 @@
-//! Manifests of new artefacts, and checks of artefacts.
+//! Manifests and checks of artefacts.
 //!
 //! - `manifest` builds a manifest;
 //! - `fit` compares an artefact with this tpc, the model and the devices;
-//! - `machine` compares it with the machine's memory, cards and topology.
+//! - `machine` compares an artefact with the machine's memory, cards and topology.
 
 mod fit;
 mod machine;

@@ -8,8 +8,8 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
 
-/// Returns each device's card number. `cuda:N` keeps its number, so devices may share a card. Others take the lowest
-/// unused numbers.
+/// Returns each device's card number. `cuda:N` has number N, so devices may share a card. Others get the lowest unused
+/// numbers.
 pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     let named = |n: &u32| kinds.contains(&DeviceKind::Cuda(*n));
     let mut others = (0..).filter(|n| !named(n));
@@ -20,8 +20,8 @@ pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     kinds.iter().map(number).collect()
 }
 
-/// Returns the kinds of listed devices. All are generic if the list does not parse to `count` devices, such as names of
-/// a topology file.
+/// Returns the kinds of listed devices. All are generic if the list does not parse to `count` devices, for example
+/// names of a topology file.
 pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     let read = parse_devices(list).ok().filter(|d| d.len() == count);
     match read {
@@ -30,13 +30,13 @@ pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     }
 }
 
-/// True if the list names every device by card number.
+/// True if the list gives every device by card number.
 pub fn are_cards(list: &DeviceList) -> bool {
     let cuda = |d: &DeviceItem| matches!(d, DeviceItem::Cuda(_));
     matches!(list, DeviceList::Named(items) if items.iter().all(cuda))
 }
 
-/// True if the list names card models, and this machine's first cards match in order.
+/// True if the list has card models that match this machine's first cards in order.
 pub fn are_here(list: &DeviceList) -> bool {
     if !matches!(list, DeviceList::Named(_)) {
         return false;
@@ -52,7 +52,7 @@ pub fn are_here(list: &DeviceList) -> bool {
     asked.is_some_and(|asked| present().is_some_and(|cards| cards.starts_with(&asked)))
 }
 
-/// Returns the card table's name for a driver's name, or else the driver's.
+/// Returns the card table's name for a driver's name, or else the driver's name.
 fn card_of(name: &str) -> String {
     match find(name, &[], table()) {
         CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.name.clone(),
@@ -108,7 +108,6 @@ pub fn emulated(
     DeviceMap::new(driver, &places)
 }
 
-/// Returns a line per pair of cards without peer access.
 pub(crate) fn exchange_through_host(pairs: &[(u32, u32)]) -> Vec<String> {
     let pairs = pairs.iter().filter(|(a, b)| a < b);
     let line = |(reader, owner): &(u32, u32)| {

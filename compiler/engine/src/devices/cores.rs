@@ -1,11 +1,11 @@
-//! Counts the CPU cores that this process may use.
+//! Counts CPU cores.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread;
 
 /// Returns the number of physical cores for this process, within the container's CPU limit. Counts logical cores if the
-/// system does not report which ones share a core.
+/// system does not report which logical cores share a physical core.
 pub fn usable() -> usize {
     let logical = thread::available_parallelism().map_or(1, usize::from);
     physical_cores()
@@ -13,7 +13,6 @@ pub fn usable() -> usize {
         .max(1)
 }
 
-/// Counts the physical cores in the CPU affinity mask (Linux).
 fn physical_cores() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let allowed = status

@@ -1,5 +1,4 @@
-//! This machine's devices: `cards` binds a plan's devices to graphics cards, `cores` counts CPU cores, `host_memory`
-//! reads memory sizes.
+//! The devices of this machine: graphics cards, CPU cores and memory.
 
 pub mod cards;
 pub mod cores;

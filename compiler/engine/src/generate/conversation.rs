@@ -1,5 +1,3 @@
-//! Chats in a slot, even beyond the context.
-
 use tpc_diag::Diagnostic;
 
 use super::generator::{Generator, PromptOrigin, WhenFull, fits};
@@ -8,10 +6,10 @@ use super::slot::Slot;
 use crate::codes::LONG_PROMPT;
 use crate::error::Error;
 
-/// The tokens of a chat. The caches may hold only a part.
+/// The tokens of a chat. The caches may hold only some of them.
 #[derive(Debug, Default)]
 pub struct Conversation {
-    /// All tokens that the model has read, even if removed from the caches.
+    /// All tokens that the model has read, including tokens removed from the caches.
     history: Vec<u32>,
     /// Tokens up to the end of the first message.
     first: Option<usize>,
@@ -29,8 +27,8 @@ impl Conversation {
     /// Generates the answer to the last message. `ids` are the tokens of all messages.
     ///
     /// # Errors
-    /// Returns TPC0426 if the new message does not fit the context; slot and conversation stay unchanged. Also returns
-    /// the errors of [`Generator::answer`].
+    /// Returns TPC0426 if the new message does not fit the context; slot and conversation are then unchanged. Also
+    /// returns the errors of [`Generator::answer`].
     pub fn answer(
         &mut self,
         generator: &mut Generator<'_>,
@@ -53,7 +51,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Queues the new tokens of a conversation longer than the context; generation then shifts the context.
+    /// Queues the new tokens if the conversation exceeds the context. Generation then shifts the context.
     fn continue_shifted(
         &self,
         generator: &mut Generator<'_>,

@@ -2,13 +2,13 @@ use tpc_runtime::{Batch, ExecError, Executor, Session, Tensor};
 
 /// A model that decodes batches of several sequences: [`Session`], or a deterministic model in tests.
 pub trait Decoder {
-    /// Decodes a batch. Returns its output rows' logits, `[n_vocab, n_outputs]`, valid until the next step.
+    /// Decodes a batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`, valid until the next step.
     ///
     /// # Errors
     /// Returns the error of [`Session::step`].
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError>;
 
-    /// Runs the next drafting block on the last batch and returns its logits. `next` holds the token after each token
+    /// Runs the next drafting block on the last batch and returns its logits. `next` has the next token for each token
     /// of the batch.
     ///
     /// # Errors
@@ -21,19 +21,19 @@ pub trait Decoder {
     /// Removes a sequence.
     fn remove_sequence(&mut self, seq: u32);
 
-    /// Returns a sequence's length, which is the position of its next token.
+    /// Returns the length of a sequence, which is the position of its next token.
     fn next_position(&self, seq: u32) -> u64;
 
     /// True if a sequence can be truncated to `pos` tokens.
     fn can_truncate(&self, seq: u32, pos: u64) -> bool;
 
-    /// Removes a sequence's tokens from position `pos` on.
+    /// Removes the tokens of a sequence from position `pos` on.
     ///
     /// # Errors
     /// Returns the error of [`Session::truncate`].
     fn truncate(&mut self, seq: u32, pos: u64) -> Result<(), ExecError>;
 
-    /// Saves a sequence's recurrent states, so that the sequence can later be truncated to its current length.
+    /// Saves the recurrent states of a sequence, so that the sequence can be truncated to its current length.
     ///
     /// # Errors
     /// Returns the error of [`Session::checkpoint`].

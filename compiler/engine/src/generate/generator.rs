@@ -1,5 +1,3 @@
-//! Generates answers in batches that mix prompts and answers of several sequences.
-
 use std::time::Instant;
 
 use tpc_diag::Diagnostic;
@@ -17,9 +15,9 @@ use crate::error::Error;
 pub enum WhenFull {
     /// End the answer.
     End,
-    /// Keep the first tokens, and remove the older half of the others.
+    /// Keep the first tokens, and remove the older half of the other tokens.
     Shift {
-        /// Tokens to keep; `None` for the prompt.
+        /// Number of tokens to keep; `None` for the prompt.
         keep: Option<usize>,
     },
 }
@@ -34,7 +32,7 @@ pub struct Generator<'m> {
     pub batch: usize,
     /// The reaction to a full context.
     pub when_full: WhenFull,
-    /// The reason of the last failed context shift.
+    /// Reason why the last context shift failed.
     pub unshifted: Option<String>,
     /// Returns true to end all answers.
     pub stop: &'m dyn Fn() -> bool,
@@ -48,13 +46,12 @@ pub struct Generator<'m> {
 #[derive(Debug, Default)]
 pub struct Buffers {
     batch: Batch,
-    /// f32 logits, if the executor computes in f64.
+    /// Logits as f32, if the executor computes in f64.
     logits: Vec<f32>,
-    /// The token after each token of the batch.
+    /// The next token for each token of the batch.
     next: Vec<u32>,
 }
 
-/// Returns a batch's logits as f32, row by row.
 fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32], ExecError> {
     if let Data::F32(all) = logits.data() {
         return Ok(all);
@@ -75,7 +72,8 @@ fn argmax(row: &[f32]) -> u32 {
 const NEVER: &dyn Fn() -> bool = &|| false;
 
 impl<'m> Generator<'m> {
-    /// Makes a generator for sequences of `n_ctx` tokens and batches of `batch`. A full context ends an answer.
+    /// Creates a generator for sequences of `n_ctx` tokens and batches of `batch` tokens. Answers end if the context is
+    /// full.
     pub fn new(model: &'m mut dyn Decoder, n_ctx: usize, batch: usize) -> Generator<'m> {
         Generator {
             model,
@@ -91,7 +89,7 @@ impl<'m> Generator<'m> {
 }
 
 impl Generator<'_> {
-    /// Makes a slot read `text` instead of its tokens. Keeps the common prefix if the model can truncate to it.
+    /// Replaces the tokens of a slot by `text`. Keeps the common prefix if the model can truncate the sequence to it.
     ///
     /// # Errors
     /// Returns an error if the model cannot truncate the sequence.
@@ -143,7 +141,7 @@ impl Generator<'_> {
         self.run(std::slice::from_mut(slot), |_, _| Ok(()))
     }
 
-    /// Continues the slots until every answer has ended. Calls `ended` once per ended answer, which may start another
+    /// Continues the slots until every answer has ended. Calls `ended` once per ended answer. `ended` may start another
     /// sequence in the slot.
     ///
     /// # Errors
@@ -171,7 +169,6 @@ impl Generator<'_> {
         }
     }
 
-    /// Makes room for a slot's pending tokens, or ends the answer.
     fn make_room(&mut self, slot: &mut Slot<'_, impl TokenSink>) -> Result<(), Error> {
         loop {
             let room = self.n_ctx.saturating_sub(slot.read.len());
@@ -222,7 +219,6 @@ impl Generator<'_> {
         batch.tokens.len() - answers
     }
 
-    /// Decodes a batch, continues the answers and drafts.
     fn step(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), Error> {
         let begun = Instant::now();
         let prompt = self.gather(slots);
@@ -258,8 +254,8 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Removes rejected drafts from the caches. If a sequence cannot be truncated there, removes more and queues the
-    /// removed accepted tokens again.
+    /// Removes rejected drafts from the caches. If the sequence can only be truncated further, queues removed accepted
+    /// tokens again.
     fn remove_rejected(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
         for slot in slots.iter_mut().filter(|l| !l.share.tokens.is_empty()) {
             let held = self.model.next_position(slot.seq);
@@ -277,7 +273,6 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Drafts the tokens after each slot's next token, if the model has drafting blocks.
     fn draft(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
         let n_drafts = self.model.n_drafts();
         if n_drafts == 0 || slots.iter().all(|l| l.end.is_some()) {

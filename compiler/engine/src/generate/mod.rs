@@ -1,10 +1,10 @@
 //! Text generation.
 //!
 //! - `prompt` turns a text, conversation or id list into token ids;
-//! - a `slot` holds a sequence and its answer, and a `sink` receives the answer's tokens;
+//! - a `slot` has a sequence and its answer, and a `sink` receives the answer's tokens;
 //! - `generator` decodes all slots in common batches on a `decoder`;
 //! - `conversation` continues a chat in a slot, even beyond the context;
-//! - `speed` counts tokens and measures their time.
+//! - `speed` counts tokens and their time.
 
 mod conversation;
 mod decoder;

@@ -1,5 +1,3 @@
-//! Turns a text, conversation or id list into a prompt's token ids.
-
 use std::time::SystemTime;
 
 use tpc_gguf::GgufFile;
@@ -10,18 +8,18 @@ use tpc_text::{
 use crate::error::Error;
 use crate::observer::Observer;
 
-/// The method of making prompts.
+/// A source of prompts, with the tokens or messages so far.
 pub enum Prompter<'t> {
     /// Token ids.
     Ids(Vec<u32>),
-    /// A text without a template.
+    /// Texts without a template.
     Text {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
         /// Tokens of all prompts and answers so far.
         tokens: Vec<u32>,
     },
-    /// Texts are messages of a conversation.
+    /// Messages of a conversation.
     Messages {
         /// The file's tokenizer.
         tokenizer: &'t Tokenizer,
@@ -33,7 +31,7 @@ pub enum Prompter<'t> {
 }
 
 impl<'t> Prompter<'t> {
-    /// Makes a prompter for texts.
+    /// Creates a source of texts.
     pub fn of_texts(tokenizer: &'t Tokenizer) -> Prompter<'t> {
         Prompter::Text {
             tokenizer,
@@ -41,7 +39,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Makes a prompter for messages in the file's template, after an optional system message.
+    /// Creates a source of messages in the file's template, after an optional system message.
     ///
     /// # Errors
     /// Returns an error if the template is too long or cannot be parsed.
@@ -63,12 +61,12 @@ impl<'t> Prompter<'t> {
         })
     }
 
-    /// True if texts are messages.
+    /// True for messages.
     pub fn is_conversation(&self) -> bool {
         matches!(self, Prompter::Messages { .. })
     }
 
-    /// Appends a text; returns the tokens of the whole conversation or text.
+    /// Appends a text, and returns the tokens of the whole conversation or text.
     ///
     /// # Errors
     /// Returns an error if the template rejects the conversation.
@@ -76,7 +74,7 @@ impl<'t> Prompter<'t> {
         match self {
             Prompter::Ids(ids) => Ok(ids.clone()),
             Prompter::Text { tokenizer, tokens } => {
-                // Only the first text gets markers, without an end marker.
+                // Only the first text gets a begin marker. No text gets an end marker.
                 let ids = match tokens.is_empty() {
                     true => tokenizer.encode_prompt(text),
                     false => tokenizer.encode(text, SpecialText::Read, Markers::Omit),
@@ -104,7 +102,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Returns the current position, for [`Self::back_to`].
+    /// Returns the position, for [`Self::back_to`].
     pub fn mark(&self) -> usize {
         match self {
             Prompter::Ids(ids) => ids.len(),
@@ -113,7 +111,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Removes everything after a position.
+    /// Removes all texts after a position.
     pub fn back_to(&mut self, mark: usize) {
         match self {
             Prompter::Ids(ids) => ids.truncate(mark),
@@ -122,7 +120,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Removes all but the system message.
+    /// Removes all messages except the system message.
     pub fn clear(&mut self) {
         let system = match self {
             Prompter::Messages { messages, .. } => {
@@ -133,7 +131,7 @@ impl<'t> Prompter<'t> {
         self.back_to(system);
     }
 
-    /// Returns the messages and answers; `None` if texts are not messages.
+    /// Returns the messages and answers; `None` for texts and ids.
     pub fn turns(&self) -> Option<&[Message]> {
         match self {
             Prompter::Messages { messages, .. } => Some(messages),
@@ -141,7 +139,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Resumes a saved conversation. A current system message replaces the saved one.
+    /// Resumes a saved conversation. The current system message, if any, replaces the saved one.
     pub fn resume(&mut self, turns: &[Message]) {
         if let Prompter::Messages { messages, .. } = self {
             let system = turns.iter().take_while(|m| m.role == "system").count();
@@ -157,7 +155,7 @@ impl<'t> Prompter<'t> {
         }
     }
 
-    /// Appends the last text's answer.
+    /// Appends the answer to the last text.
     ///
     /// # Errors
     /// Returns an error if an id is not in the vocabulary.
@@ -177,7 +175,7 @@ impl<'t> Prompter<'t> {
         Ok(())
     }
 
-    /// Returns the answers' tokenizer; `None` for ids.
+    /// Returns the tokenizer of answers; `None` for ids.
     pub const fn tokenizer(&self) -> Option<&'t Tokenizer> {
         match self {
             Prompter::Ids(_) => None,

@@ -1,5 +1,3 @@
-//! A slot: one of the sequences in common batches.
-
 use std::ops::{ControlFlow, Range};
 
 use tpc_runtime::{Batch, Logits, TokenPos};
@@ -21,36 +19,36 @@ pub enum End {
 
 /// A sequence with its prompt, answer and sampler.
 pub struct Slot<'t, S> {
-    /// The sequence's number.
+    /// Number of the sequence.
     pub seq: u32,
-    /// The tokens in the caches.
+    /// Tokens in the caches.
     pub read: Vec<u32>,
-    /// Tokens up to the end of the prompt.
+    /// Number of tokens up to the end of the prompt.
     pub prompt: usize,
     /// Tokens to read before the answer continues.
     pub pending: Vec<u32>,
-    /// Drafts of the tokens after the pending ones.
+    /// Drafted tokens after the pending tokens.
     pub drafts: Vec<u32>,
-    /// The tokens of the answer.
+    /// Tokens of the answer.
     pub answer: Vec<u32>,
-    /// The slot's share of the last batch.
+    /// The part of the last batch that belongs to the slot.
     pub share: BatchShare,
     /// The reason why the answer ended; `None` while it continues.
     pub end: Option<End>,
     /// True if the end has been reported.
     pub closed: bool,
-    /// Chooses the tokens.
+    /// The sampler of the answer's tokens.
     pub sampler: Sampler,
-    /// Receives the tokens.
+    /// The receiver of the answer's tokens.
     pub sink: S,
-    /// Maximum tokens of the answer.
+    /// Maximum number of tokens in the answer.
     pub max_tokens: usize,
-    /// Recognises end tokens; `None` to ignore them.
+    /// The tokenizer that recognises end tokens; `None` to ignore end tokens.
     pub ends: Option<&'t Tokenizer>,
 }
 
 impl<'t, S> Slot<'t, S> {
-    /// Makes a slot for an empty sequence.
+    /// Creates a slot for an empty sequence.
     pub fn new(seq: u32, sampler: Sampler, sink: S) -> Slot<'t, S> {
         Slot {
             seq,
@@ -77,14 +75,14 @@ impl<'t, S> Slot<'t, S> {
     }
 }
 
-/// A slot's share of a batch.
+/// The part of a batch that belongs to a slot.
 #[derive(Clone, Debug, Default)]
 pub struct BatchShare {
-    /// Indices of its tokens in the batch.
+    /// Indices of the slot's tokens in the batch.
     pub tokens: Range<usize>,
-    /// The slot's output rows.
+    /// Output rows of the slot.
     pub rows: Range<usize>,
-    /// The last kept token after decoding.
+    /// The last token that the slot keeps, after decoding.
     pub frontier: Option<Frontier>,
 }
 
@@ -95,21 +93,21 @@ pub struct Frontier {
     pub token: usize,
     /// Output row; `None` within the prompt.
     pub row: Option<usize>,
-    /// The following token.
+    /// The next token.
     pub next: u32,
 }
 
-/// The comparison of a slot's drafts with the sampled tokens.
+/// The result of comparing drafts with sampled tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DraftVerdict {
-    /// Accepted drafts.
+    /// Number of accepted drafts.
     pub accepted: usize,
     /// True if the caches hold rejected drafts.
     pub rejected: bool,
 }
 
 impl<S: TokenSink> Slot<'_, S> {
-    /// Appends up to `room` pending tokens to a batch, and drafts if all pending tokens fit.
+    /// Appends up to `room` pending tokens to a batch. Also appends the drafts if all pending tokens fit.
     pub fn put(&mut self, batch: &mut Batch, room: usize) {
         let n = self.pending.len().min(room);
         let whole = n == self.pending.len();
@@ -138,8 +136,8 @@ impl<S: TokenSink> Slot<'_, S> {
         };
     }
 
-    /// Records the tokens read, and continues the answer with the logits of the slot's rows. A sampled token that
-    /// equals its draft accepts it and continues with the next row.
+    /// Records the tokens read, and continues the answer with the logits of the slot's rows. A draft that equals the
+    /// sampled token is accepted, and the answer continues with the next row.
     ///
     /// # Errors
     /// Returns the errors of the sampler and the sink.
@@ -175,8 +173,8 @@ impl<S: TokenSink> Slot<'_, S> {
         Ok(out)
     }
 
-    /// Returns the number of unread tokens at the answer's end: the pending ones, or the last token of an answer that
-    /// reached its maximum length or that the sink stopped.
+    /// Returns the number of unread tokens: the pending tokens, or one if the maximum length or the sink ended the
+    /// answer.
     pub fn unread(&self) -> usize {
         let ended_with_it = self.end == Some(End::SinkClosed)
             || self.max_tokens > 0 && self.answer.len() >= self.max_tokens;

@@ -1,50 +1,50 @@
 use std::time::Duration;
 
-/// One batch.
+/// Token counts and time of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Step {
-    /// Tokens read.
+    /// Number of tokens.
     pub tokens: usize,
-    /// Prompt tokens among them.
+    /// Number of prompt tokens.
     pub prompt: usize,
-    /// First tokens of answers, sampled after their prompts.
+    /// Number of first tokens of answers.
     pub begun: usize,
-    /// Later tokens of answers.
+    /// Number of later tokens of answers.
     pub generated: usize,
-    /// Drafted tokens.
+    /// Number of drafted tokens.
     pub drafted: usize,
-    /// Accepted drafts.
+    /// Number of accepted drafts.
     pub accepted: usize,
-    /// The time of the batch.
+    /// Time of the batch.
     pub time: Duration,
 }
 
-/// Tokens and their time.
+/// A number of tokens and their time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
     /// Number of tokens.
     pub tokens: usize,
-    /// Their time.
+    /// Time for the tokens.
     pub time: Duration,
 }
 
 /// Sums over all batches.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Speed {
-    /// Tokens of prompts.
+    /// Prompt tokens.
     pub prompt: Rate,
-    /// Tokens of answers, without the first of each.
+    /// Answer tokens, without the first token of each answer.
     pub steps: Rate,
-    /// First tokens of answers.
+    /// Number of first tokens of answers.
     pub begun: usize,
-    /// Drafted tokens.
+    /// Number of drafted tokens.
     pub drafted: usize,
-    /// Accepted drafts.
+    /// Number of accepted drafts.
     pub accepted: usize,
 }
 
 impl Speed {
-    /// Adds a batch; prompts and answers share its time in proportion to their tokens.
+    /// Adds a batch. Prompts and answers share the batch's time in proportion to their tokens.
     pub fn count(&mut self, step: &Step) {
         let prompt = match step.tokens {
             0 => Duration::ZERO,

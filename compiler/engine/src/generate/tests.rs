@@ -1,5 +1,4 @@
-//! Slots on a deterministic model. Each answer must equal its prompt's answer alone, whatever is drafted, batched or
-//! removed.
+//! Runs slots on a deterministic model. Drafts, batches and removals must not change any answer.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +17,14 @@ fn next_token(text: &[u32]) -> u32 {
     (mixed >> 20) as u32 % VOCAB as u32
 }
 
-/// Continues texts with [`next_token`], and drafts a wrong token for a third of them.
+/// Continues texts with [`next_token`]. Drafts a wrong token in a third of all cases.
 struct Oracle {
     texts: BTreeMap<u32, Vec<u32>>,
     drafts: usize,
     /// True if sequences can only be truncated to a checkpoint.
     recurrent: bool,
     checkpoints: BTreeMap<u32, usize>,
-    /// For each token of the last batch, the text up to the token and its drafts.
+    /// The text up to each token of the last batch, with the token's drafts.
     chains: Vec<Vec<u32>>,
     rows: Vec<usize>,
     logits: Option<Tensor>,
@@ -164,7 +163,6 @@ fn prompts() -> Vec<Vec<u32>> {
     vec![vec![1, 2, 3], (0..13).collect(), vec![9]]
 }
 
-/// Computes an answer's first `most` tokens without slots.
 fn expected_answer(prompt: &[u32], most: usize) -> Vec<u32> {
     let mut text = prompt.to_vec();
     for _ in 0..most {
@@ -231,7 +229,6 @@ fn drafts_are_counted() {
     assert_eq!((speed.drafted, speed.accepted), (3, 2));
 }
 
-/// Makes a generator for chats, with 24 tokens of context.
 fn generator<'m>(model: &'m mut Oracle, when_full: WhenFull) -> Generator<'m> {
     Generator {
         when_full,

@@ -1,9 +1,9 @@
-//! Copies elements between a client's memory and a program's inputs, outputs and states.
+//! Copies elements between a client's memory and a program.
 
 use tpc_ir::{DType, Interval, RANK};
 use tpc_runtime::{ExecError, Slot};
 
-/// Writes a packed tensor's elements to an input.
+/// Writes the elements of a packed tensor to an input.
 ///
 /// # Errors
 /// Returns the errors of [`Slot::packed`].
@@ -17,7 +17,7 @@ pub(super) fn supply(
     to.packed(dtype, dims, bytes)
 }
 
-/// Writes a result's packed elements to memory with strides `nb`.
+/// Writes packed elements to memory with strides `nb`.
 pub(super) fn store(
     packed: &[u8],
     (dtype, ne): (DType, [u64; RANK]),
@@ -25,7 +25,7 @@ pub(super) fn store(
     to: &mut [u8],
 ) {
     let (width, blocks) = (dtype.block_bytes(), ne[0] / dtype.block_len());
-    // Copy a row at once if its blocks are contiguous.
+    // If the blocks of a row are contiguous, copy the whole row.
     let (pieces, bytes) = match nb[0] == width {
         true => (1, blocks * width),
         false => (blocks, width),
@@ -48,7 +48,7 @@ pub(super) fn store(
     }
 }
 
-/// Writes a device's part of a packed tensor to the whole tensor. `parts` are its intervals per axis.
+/// Writes one device's part of a packed tensor to the whole tensor. `parts` are the part's intervals per axis.
 pub(super) fn scatter(
     (dtype, ne): (DType, [u64; RANK]),
     parts: &[Vec<Interval>],

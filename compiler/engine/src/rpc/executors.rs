@@ -1,5 +1,3 @@
-//! Loads a connection's programs into an executor.
-
 use std::sync::Arc;
 
 use tpc_core::placement::{DeviceKind, Placement};
@@ -10,7 +8,7 @@ use tpc_runtime::{ExecError, Executor, WeightSource};
 use crate::error::Error;
 use crate::executor::ExecutorOptions;
 
-/// A server's executor options and devices.
+/// Executor options and devices of a server.
 #[derive(Clone, Debug)]
 pub struct Executors {
     options: ExecutorOptions,

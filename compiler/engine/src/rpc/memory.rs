@@ -1,4 +1,4 @@
-//! The server's copy of a client's buffers, with stale ranges.
+//! The server's copy of a client's buffers.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ pub(super) struct Memory {
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// Disjoint stale ranges (start, end): a graph computed their bytes without storing them here.
+    /// Disjoint stale ranges (start, end). A graph computed these bytes without storing them here.
     stale: BTreeMap<u64, u64>,
 }
 
 impl Memory {
-    /// Allocates a zeroed buffer; returns false if memory is too small.
+    /// Allocates a zeroed buffer. Returns false if memory is too small.
     pub(super) fn allocate(&mut self, whole: Span) -> bool {
         let Ok(len) = usize::try_from(whole.len) else {
             return false;
@@ -36,7 +36,7 @@ impl Memory {
         self.buffers.remove(&buffer);
     }
 
-    /// Returns a span's bytes; empty if the buffer does not contain it.
+    /// Returns the bytes of a span; empty if the buffer does not contain the span.
     pub(super) fn bytes(&self, span: Span) -> &[u8] {
         let range = || {
             Some(usize::try_from(span.start).ok()?..usize::try_from(span.start + span.len).ok()?)
@@ -45,7 +45,7 @@ impl Memory {
         found.and_then(|(b, r)| b.bytes.get(r)).unwrap_or_default()
     }
 
-    /// Returns a span's bytes for writing, and clears its stale mark.
+    /// Returns the bytes of a span for writing, and removes the span from the stale ranges.
     pub(super) fn bytes_mut(&mut self, span: Span) -> &mut [u8] {
         let Some(buffer) = self.buffers.get_mut(&span.buffer) else {
             return &mut [];
@@ -68,7 +68,6 @@ impl Memory {
         }
     }
 
-    /// True if no byte of the span is stale.
     pub(super) fn is_current(&self, span: Span) -> bool {
         let Some(buffer) = self.buffers.get(&span.buffer) else {
             return false;
@@ -79,7 +78,6 @@ impl Memory {
     }
 }
 
-/// Removes `start..end` from a set of disjoint ranges.
 fn remove_range(ranges: &mut BTreeMap<u64, u64>, start: u64, end: u64) {
     let first = ranges
         .range(..start)

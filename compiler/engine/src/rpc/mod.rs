@@ -1,6 +1,6 @@
 //! Plans, proves and runs the graphs of llama.cpp's programs over ggml's RPC protocol.
 //!
-//! - The server holds a copy of each client buffer. Programs load their weight shards from it when planned.
+//! - The server has a copy of each client buffer. New programs load their weight shards from this copy.
 //! - Graphs that differ only in batch sizes share a program.
 //! - Programs read inputs from the buffers, and store results there if the client may read them. Other results stay in
 //!   the program, and their buffer ranges become stale. Reading a stale range is an error.
@@ -30,18 +30,17 @@ use programs::Programs;
 use refusal::cannot_run;
 use times::Times;
 
-/// A device of ggml's RPC protocol that runs its clients' graphs.
+/// A device of ggml's RPC protocol that runs the graphs of its clients.
 pub struct GraphDevice {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
     graphs: Arc<AtomicU64>,
-    /// Ops without a kernel, reported once.
     reported: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl GraphDevice {
-    /// Makes a device on the devices of a placement.
+    /// Creates an RPC device from the devices of a placement.
     pub fn new(
         placement: Placement,
         executors: Executors,
@@ -86,16 +85,16 @@ struct Connection {
     memory: Memory,
     roles: Roles,
     programs: Programs,
-    /// The program with the newest states, and the states' places in the client's memory.
+    /// The program with the newest states, and the places of the states in the client's memory.
     state_holder: Option<(String, Arc<GraphBinding>)>,
-    /// The last graph, its program, and its tensors in the client's memory.
+    /// The last graph, its program, and the tensors in the client's memory.
     last: Option<(Arc<Graph>, String, Arc<GraphBinding>)>,
     times: Times,
     observer: Arc<dyn Observer>,
 }
 
 impl Connection {
-    /// Writes the states back to the client's memory if one overlaps `span`, or always for `None`.
+    /// Writes the states back to the client's memory if a state overlaps `span`, or if `span` is `None`.
     fn write_back_states(&mut self, span: Option<Span>) -> Result<(), Refusal> {
         let touches = |s: &Span, t: &Span| {
             s.buffer == t.buffer && s.start < t.start + t.len && t.start < s.start + s.len
@@ -125,7 +124,6 @@ impl Connection {
         }
     }
 
-    /// Returns a graph's program; makes it if needed.
     fn prepare(
         &mut self,
         graph: &Arc<Graph>,
@@ -137,7 +135,7 @@ impl Connection {
         let (key, mut binding) = match self.programs.find(&recorded, &span)? {
             Some(found) => found,
             None => {
-                // Making a program may evict the one that holds the states.
+                // A new program may evict the program with the states.
                 self.write_back_states(None)?;
                 self.programs.make(&recorded, &self.memory, &span)?
             }
@@ -150,7 +148,6 @@ impl Connection {
         Ok((key, Arc::new(binding)))
     }
 
-    /// Runs a loaded program, after moving states and checking inputs.
     fn run(&mut self, key: &str, binding: &Arc<GraphBinding>) -> Result<(), Refusal> {
         let spans = |of: &GraphBinding| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
         let holds = |(held, at): &(String, Arc<GraphBinding>)| {
@@ -165,7 +162,7 @@ impl Connection {
             self.check_current(input.span, "an input")?;
         }
         let Some(program) = self.programs.get_mut(key) else {
-            return Err(cannot_run("it was lost"));
+            return Err(cannot_run("its program was lost"));
         };
         let failed = |e: tpc_runtime::ExecError| cannot_run(&e.to_string());
         if !has_states {
@@ -182,8 +179,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Prepares bytes that the client overwrites. Programs with weights in the buffer hold old elements and are
-    /// dropped.
+    /// Prepares bytes that the client will overwrite. Drops programs with weights in the buffer, because they have
+    /// copies of the old elements.
     fn prepare_overwrite(&mut self, span: Span) -> Result<(), Refusal> {
         self.write_back_states(Some(span))?;
         if self.programs.have_weights_in(span.buffer) {
@@ -224,7 +221,7 @@ impl Client for Connection {
     fn begin_write(&mut self, _part: &Part, span: Span) -> Result<(), Refusal> {
         self.write_back_states(Some(span))?;
         if self.roles.written(span) {
-            // The client has changed a weight, and programs hold its old elements.
+            // The client has changed a weight, so programs have old elements.
             self.write_back_states(None)?;
             self.programs.clear();
             self.last = None;
@@ -264,13 +261,12 @@ impl Client for Connection {
     fn compute(&mut self, graph: &Arc<Graph>, buffers: &Buffers) -> Result<(), Refusal> {
         let is_empty = |at: usize| graph.tensors[at].ne.contains(&0);
         let has_work = |&node: &usize| {
-            // Writing an empty tensor into another changes nothing.
+            // Ignore writes of empty tensors.
             let mut sources = graph.sources(node).into_iter().flatten();
             let writes = graph.owner(node) != node;
             graph.computes(node) && !is_empty(node) && !(writes && sources.any(is_empty))
         };
         if !graph.nodes.iter().any(has_work) {
-            // Only views and empty tensors.
             return Ok(());
         }
         let last = self

@@ -1,5 +1,3 @@
-//! Plans a client's graph, loads and runs its program.
-
 use std::collections::BTreeSet;
 
 use tpc_core::pipeline::compile_capture;
@@ -22,7 +20,6 @@ use super::reads::read_inputs;
 use super::times::Times;
 use crate::error::execution_diagnostic;
 
-/// A tensor in a client's memory.
 #[derive(Clone, Debug)]
 pub(super) struct ClientTensor {
     name: String,
@@ -36,14 +33,13 @@ pub(super) struct ClientTensor {
 
 struct StatePart {
     value: Value,
-    /// Index into [`GraphBinding::states`].
     state: usize,
     parts: Option<Vec<Vec<Interval>>>,
     ty: TensorType,
 }
 
 impl StatePart {
-    /// Returns the device's intervals per axis of a state of sizes `ne`; `None` for the whole state. Axes of a size
+    /// Returns the device's intervals per axis for a state of sizes `ne`; `None` for the whole state. Axes with a size
     /// known only at run time are not split.
     fn intervals(&self, ne: [u64; RANK]) -> Option<Vec<Vec<Interval>>> {
         let mut out = self.parts.clone()?;
@@ -57,20 +53,18 @@ impl StatePart {
     }
 }
 
-/// A graph's tensors in a client's memory, and its batch sizes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GraphBinding {
     sizes: Bindings,
     pub(super) weights: Vec<ClientTensor>,
     pub(super) inputs: Vec<ClientTensor>,
     pub(super) states: Vec<ClientTensor>,
-    /// In the order of the program's outputs; `None` for a result without memory.
+    /// Results in the order of the program's outputs; `None` for a result without memory.
     pub(super) results: Vec<Option<ClientTensor>>,
-    /// Spans that become stale when the graph runs. Storing a result clears its mark.
+    /// Spans that become stale when the graph runs. Storing a result makes its span current again.
     pub(super) stale: Vec<Span>,
 }
 
-/// A graph with its proved plan.
 pub(super) struct Plan {
     captured: CapturedGraph,
     read: BTreeSet<String>,
@@ -81,10 +75,10 @@ pub(super) struct Plan {
 pub(super) struct LoadedProgram {
     plan: Plan,
     executor: Box<dyn Executor>,
-    /// The largest batch that the program has memory for.
+    /// The largest batch for the program's memory.
     shape: BatchShape,
     parts: Vec<StatePart>,
-    /// Ops that the reference computes, by ggml's names.
+    /// ggml's names of ops that the reference executor computes.
     pub(super) by_reference: BTreeSet<String>,
 }
 
@@ -127,7 +121,7 @@ impl Host for Inputs<'_> {
     }
 }
 
-/// Finds a graph's leaves and results in the client's memory. Leaves get the names of the program's inputs.
+/// Finds the leaves and results of a graph in the client's memory. Names leaves after the program's inputs.
 fn bind(
     leaves: &[Leaf],
     results: &[usize],
@@ -194,12 +188,12 @@ impl Plan {
         })
     }
 
-    /// Returns the batch sizes that make the planned graph equal to `fixed`; `None` if the graphs differ otherwise.
+    /// Returns the batch sizes that make the planned graph equal to `fixed`; `None` if none exist.
     pub(super) fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         self.captured.sizes_of(fixed)
     }
 
-    /// Rounds batch sizes up to powers of two, but not above the cache's cells.
+    /// Rounds batch sizes up to powers of two, at most to the cells of the cache.
     fn with_headroom(&self, sizes: &Bindings) -> Bindings {
         let mut most = *sizes;
         for &(symbol, _) in &self.captured.batch {
@@ -319,7 +313,6 @@ impl LoadedProgram {
         self.plan
     }
 
-    /// Returns the maximum of the program's and these sizes.
     pub(super) fn sizes_with(&self, sizes: &Bindings) -> Bindings {
         larger(&self.shape.most, sizes)
     }
@@ -328,7 +321,6 @@ impl LoadedProgram {
         self.shape.holds(sizes)
     }
 
-    /// Copies the states from the client's memory to the devices.
     pub(super) fn load_states(
         &mut self,
         binding: &GraphBinding,
@@ -349,7 +341,6 @@ impl LoadedProgram {
         Ok(())
     }
 
-    /// Copies the states from the devices to the client's memory.
     pub(super) fn store_states(
         &self,
         binding: &GraphBinding,
@@ -368,7 +359,6 @@ impl LoadedProgram {
         Ok(())
     }
 
-    /// Runs the graph from and to the client's memory.
     pub(super) fn run(
         &mut self,
         binding: &GraphBinding,
@@ -394,7 +384,6 @@ impl LoadedProgram {
     }
 }
 
-/// Runs a batch of these sizes, and commits its states.
 fn run(
     executor: &mut dyn Executor,
     sizes: &Bindings,
@@ -406,7 +395,7 @@ fn run(
     Ok(())
 }
 
-/// Returns the larger of each size, or `b` if sizes of states differ: a program's states have fixed sizes.
+/// Returns the larger of each size, or `b` if sizes of states differ, because states have fixed sizes.
 pub(super) fn larger(a: &Bindings, b: &Bindings) -> Bindings {
     let states = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     if states.iter().any(|&s| a.get(s) != b.get(s)) {

@@ -1,8 +1,8 @@
 //! Caches the programs of a connection.
 //!
-//! The graphs of a prompt and of single tokens differ only in sizes, so they can share a program. Batch sizes are
-//! guessed from the first graph and learned from later ones. A graph uses a shared program only if the program's graph,
-//! with these sizes inserted, equals it op by op. Other graphs get their own programs.
+//! Graphs of prompts and of single tokens differ only in sizes, so they can share a program. The batch sizes are
+//! guessed from the first graph and learned from later graphs. A graph uses a shared program only if the program's
+//! graph with the graph's sizes equals it op by op. Other graphs get their own programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -28,9 +28,8 @@ type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
 
 struct CacheEntry {
     program: LoadedProgram,
-    /// The value of [`Programs::clock`] at the last use.
     last_use: u64,
-    /// Buffers with the program's weights.
+    /// Buffers that contain weights of the program.
     weights: BTreeSet<u64>,
 }
 
@@ -41,20 +40,17 @@ struct ProgramMatch {
     leaves: Vec<Leaf>,
 }
 
-/// The programs of a connection, and the graphs that they run.
 pub(super) struct Programs {
     placement: Placement,
     executors: Executors,
     observer: Arc<dyn Observer>,
-    /// Ops without a kernel, reported once.
     reported: Arc<Mutex<BTreeSet<String>>>,
-    /// Programs that several graphs share, by graph structure; programs of one graph, by graph form.
+    /// Shared programs by graph structure, and programs of one graph by graph form.
     programs: BTreeMap<String, CacheEntry>,
-    /// The program and the sizes for each graph form.
+    /// Program and sizes for each graph form.
     matches: BTreeMap<String, ProgramMatch>,
-    /// Graphs without a shared program, by structure; they show which sizes vary.
+    /// Graphs without a shared program, by structure. They show which sizes vary.
     samples: BTreeMap<String, Vec<Recorded>>,
-    /// Counts uses, to find the least recently used program.
     clock: u64,
 }
 
@@ -87,7 +83,6 @@ impl Programs {
         Some(&mut entry.program)
     }
 
-    /// Drops all programs after a change of a weight.
     pub(super) fn clear(&mut self) {
         self.programs.clear();
         self.matches.clear();
@@ -129,7 +124,6 @@ impl Programs {
         Ok(Some((found.key, binding)))
     }
 
-    /// Returns the match between a graph and a program, which may need more memory.
     fn find_match(&mut self, recorded: &Recorded) -> Result<Option<ProgramMatch>, Refusal> {
         let form = recorded.form();
         let known = self.matches.get(&form);
@@ -157,7 +151,8 @@ impl Programs {
         self.matches.insert(form, found.clone());
     }
 
-    /// Makes or enlarges a graph's program. The caller has written all states back, because a program may be dropped.
+    /// Makes or enlarges a graph's program. The caller must write all states back before, because a program may be
+    /// dropped.
     ///
     /// # Errors
     /// Returns an error if the graph cannot be planned, proved or loaded.
@@ -177,7 +172,7 @@ impl Programs {
         let fixed = read_fixed_graph(recorded)?;
         let key = recorded.structure();
         if let Some((plan, sizes, most)) = self.plan_shared(recorded, &key) {
-            // The new program also runs the graphs of the old one.
+            // The new program also runs the graphs of the old program.
             self.programs.remove(&key);
             self.matches.retain(|_, found| found.key != key);
             let leaves = fixed.leaves;
@@ -193,9 +188,9 @@ impl Programs {
         self.load(plan, &Bindings::default(), (found, recorded), memory, span)
     }
 
-    /// Plans a shared program from a structure's sample graphs and this graph. Returns the plan, this graph's sizes and
-    /// the largest sizes. Returns `None` if no size varies, a state's size varies, planning fails, or the structure has
-    /// [`SAMPLES`] graphs.
+    /// Plans a shared program from this graph and the sample graphs of its structure. Returns the plan, this graph's
+    /// sizes and the largest sizes. Returns `None` if no size varies, a state's size varies, planning fails, or the
+    /// structure has [`SAMPLES`] graphs.
     fn plan_shared(
         &mut self,
         recorded: &Recorded,
@@ -218,7 +213,6 @@ impl Programs {
         Some((Plan::new(captured, &self.placement).ok()?, own, most))
     }
 
-    /// Loads and caches a program for batches of up to these sizes.
     fn load(
         &mut self,
         plan: Plan,
@@ -249,7 +243,6 @@ impl Programs {
         Ok((found.key, binding))
     }
 
-    /// Reports each op without a kernel once.
     fn report(&self, ops: &BTreeSet<String>) {
         let Ok(mut reported) = self.reported.lock() else {
             return;
@@ -280,7 +273,7 @@ fn bind(
     plan.bind((&found.sizes, &found.leaves), recorded, span)
 }
 
-/// True if no state's size depends on the batch.
+/// True if the sizes of states do not depend on the batch.
 fn has_fixed_states(graph: &Graph) -> bool {
     let of_caches = [Symbol::NCtx, Symbol::NCtxSwa, Symbol::NSeqMax];
     let is_fixed =

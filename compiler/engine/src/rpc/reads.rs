@@ -1,11 +1,10 @@
-//! Inputs whose elements a graph reads. Ops such as fill use only an input's size.
+//! Finds inputs whose elements a graph reads. Ops such as fill use only the size of an input.
 
 use std::collections::BTreeSet;
 
 use tpc_ir::op::InputKind;
 use tpc_ir::{Graph, Op, Output, Value};
 
-/// Returns the inputs whose elements affect an output or state.
 pub(super) fn read_inputs(graph: &Graph) -> BTreeSet<String> {
     let mut needed = vec![false; graph.values().len()];
     let mut open: Vec<Value> = Vec::new();

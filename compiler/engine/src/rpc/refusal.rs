@@ -7,7 +7,6 @@ fn refusal(d: Diagnostic) -> Refusal {
     Refusal::Device(Box::new(d))
 }
 
-/// Makes the refusal of a graph for the reason `what`.
 pub(super) fn cannot_run(what: &str) -> Refusal {
     let message = format!("tpc cannot run the client's graph: {what}");
     refusal(Diagnostic::new(&codes::CANNOT_RUN, "client", message).help(

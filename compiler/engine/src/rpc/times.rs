@@ -5,17 +5,14 @@ use std::time::{Duration, Instant};
 
 use crate::observer::Observer;
 
-/// Times of a connection's repeated graphs, reported on drop.
+/// Times of a connection's repeated graphs. They are reported on drop.
 pub(super) struct Times {
     observer: Arc<dyn Observer>,
-    /// Set while a request repeats the last graph.
+    /// Start of the current request, if it repeats the last graph.
     start: Option<Instant>,
-    /// Run time of the current program.
     program: Duration,
     graphs: u32,
-    /// All repeated graphs.
     total: Duration,
-    /// Time outside programs.
     overhead: Duration,
 }
 
@@ -31,7 +28,6 @@ impl Times {
         }
     }
 
-    /// Starts the clock if the request repeats the last graph.
     pub(super) fn begin(&mut self, is_repeated: bool) {
         self.start = is_repeated.then(Instant::now);
     }

@@ -11,7 +11,7 @@ use tpc_text::Message;
 use crate::error::Error;
 use crate::generate::{Slot, TokenSink};
 
-/// Bytes per tensor in the model's checksum, to distinguish models with equal headers.
+/// Bytes per tensor that the model's checksum includes, to distinguish models with equal headers.
 const SAMPLE: usize = 256;
 
 /// The content of a session file.
@@ -23,7 +23,7 @@ pub struct SessionFile {
 }
 
 impl SessionFile {
-    /// Separates the session from the turns. [`load`](Self::load) verifies the session.
+    /// Splits a file into session and turns. [`load`](Self::load) verifies the session.
     pub fn parse(mut bytes: Vec<u8>) -> SessionFile {
         let (session, turns) = turns::split(&bytes);
         let n = session.len();
@@ -34,11 +34,11 @@ impl SessionFile {
         }
     }
 
-    /// Loads the single sequence into a slot.
+    /// Loads the file's sequence into a slot.
     ///
     /// # Errors
-    /// Returns an error if the file is damaged or belongs to another model. If it does not hold exactly one text that
-    /// matches its caches, the session is also cleared.
+    /// Returns an error if the file is damaged or belongs to another model. If the file does not have exactly one text
+    /// that matches the caches, the session is also cleared.
     pub fn load<E: Executor + ?Sized>(
         &self,
         session: &mut Session<E>,
@@ -56,14 +56,14 @@ impl SessionFile {
             _ => {
                 session.clear()?;
                 Err(Error::from(ExecError::StateFile {
-                    what: "it must hold exactly one text, with caches that match the text".into(),
+                    what: "the file does not hold exactly one text that matches its caches".into(),
                 }))
             }
         }
     }
 }
 
-/// Writes a session with one slot, and its conversation's turns.
+/// Writes a session with one slot, and the turns of its conversation.
 ///
 /// # Errors
 /// Returns an error if the executor cannot export its states, or writing fails.
@@ -86,7 +86,7 @@ pub fn save<E: Executor + ?Sized>(
 pub fn check<E: Executor + ?Sized>(session: &Session<E>) -> Result<(), Error> {
     match session.save(0, &[], &mut std::io::sink()) {
         Err(SaveError::Exec(e)) => Err(Error::from(e)),
-        // The writer discards all bytes.
+        // `sink` discards all bytes and never fails.
         Ok(()) | Err(SaveError::Io(_)) => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The turns of a conversation, after the session in its file.
+//! The turns of a conversation, which follow the session in its file.
 //!
 //! | part | content |
 //! |---|---|
@@ -27,7 +27,7 @@ pub(super) fn encode(turns: &[Message]) -> Vec<u8> {
     out
 }
 
-/// Splits a file into session and turns. If the end is missing or damaged, all bytes are the session, whose checksum
+/// Splits a file into session and turns. If the end is missing or damaged, all bytes are the session. Its checksum then
 /// detects the damage.
 pub(super) fn split(bytes: &[u8]) -> (&[u8], Option<Vec<Message>>) {
     parse(bytes).map_or((bytes, None), |(session, turns)| (session, Some(turns)))

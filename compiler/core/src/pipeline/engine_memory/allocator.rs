@@ -1,4 +1,4 @@
-//! A best-fit allocator that computes the size of one buffer.
+//! A best-fit allocator that computes the size of a buffer.
 
 #[derive(Clone, Copy, Debug)]
 struct Free {
@@ -6,7 +6,7 @@ struct Free {
     len: u64,
 }
 
-/// The free ranges of a buffer in ascending order; the last is unbounded.
+/// The free ranges of a buffer, ascending. The last range is unbounded.
 #[derive(Clone, Debug)]
 pub(super) struct Allocator {
     alignment: u64,
@@ -26,19 +26,18 @@ impl Allocator {
         }
     }
 
-    /// Returns the largest end of a range so far.
+    /// Returns the buffer size: the largest end of any range so far.
     pub(super) const fn most(&self) -> u64 {
         self.most
     }
 
-    /// Rounds bytes up to the alignment.
     pub(super) fn round_up(&self, bytes: u64) -> u64 {
         bytes
             .checked_next_multiple_of(self.alignment)
             .unwrap_or(u64::MAX)
     }
 
-    /// Allocates from the smallest sufficient range, or else from the unbounded one; returns the start.
+    /// Allocates from the smallest sufficient range, or else from the unbounded range. Returns the start.
     pub(super) fn allocate(&mut self, bytes: u64) -> u64 {
         let bytes = self.round_up(bytes);
         let last = self.free.len() - 1;

@@ -1,4 +1,4 @@
-//! The sizes of a graph's buffers. A tensor lives from its op to its last reader; ops write over operands without
+//! The sizes of a graph's buffers. A tensor lives from its op to its last reader. Ops overwrite operands without
 //! further readers.
 
 use super::allocator::Allocator;
@@ -25,7 +25,7 @@ struct Replay<'a> {
     buffers: Vec<Allocator>,
 }
 
-/// Computes the buffer bytes of each place, the host's last.
+/// Computes the buffer bytes per place. The host is last.
 pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> {
     let graph = &scheduled.graph;
     let mut all = Replay {
@@ -62,7 +62,6 @@ pub(super) fn sizes(scheduled: &ScheduledGraph, alignments: &[u64]) -> Vec<u64> 
 }
 
 impl Replay<'_> {
-    /// Allocates memory for a tensor that has none yet.
     fn allocate(&mut self, id: Id, buffer: usize) {
         let t = &self.graph.all[id];
         if t.is_stored() || t.root.is_some() || self.live[id].is_held {
@@ -94,7 +93,7 @@ impl Replay<'_> {
         (now.start, now.buffer, now.is_held) = (live.start, live.buffer, true);
     }
 
-    /// True if a tensor owns its memory and has exactly one reader.
+    /// True if a tensor owns its memory and has exactly one reader left.
     fn is_last_read(&self, id: Id) -> bool {
         let (t, live) = (&self.graph.all[id], self.live[id]);
         live.is_held && t.root.is_none() && !t.is_output && live.readers == 1 && live.views == 0
@@ -105,7 +104,6 @@ impl Replay<'_> {
         source.layout == t.layout && source.contiguous && t.contiguous
     }
 
-    /// Counts a read; releases memory after the last.
     fn read(&mut self, id: Id) {
         self.live[id].readers -= 1;
         if self.live[id].readers > 0 || self.live[id].views > 0 {

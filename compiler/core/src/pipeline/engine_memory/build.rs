@@ -1,22 +1,19 @@
-//! The engine's graph for a batch, from the model's: views, in-place ops, and sizes of results.
-
 use tpc_ir::op::{InputKind, NormKind};
 use tpc_ir::{Bindings, DType, Graph, Inst, InstData, Op, RANK, Symbol, TensorType, Value};
 
 use super::tensor::{Id, Kind, Layout, Tensor, Tensors, bytes_of};
 
-/// The token embedding's table. The engine keeps it on the host, even if the output uses it too.
+/// The token embedding's table. The engine keeps the table on the host, even if the output uses the same table.
 pub(super) const EMBEDDING: &str = "token_embd.weight";
 
 pub(super) struct Settings<'a> {
     pub(super) graph: &'a Graph,
     pub(super) batch: Bindings,
     pub(super) flash_attention: bool,
-    /// True if attention reads f16 copies of quantised caches.
     pub(super) copies_caches: bool,
-    /// True if batches may hold embeddings besides tokens.
+    /// True if batches may hold embeddings in addition to tokens.
     pub(super) mixes_batches: bool,
-    /// States of earlier tokens that a recurrence keeps besides the last one.
+    /// Number of states of earlier tokens that a recurrence keeps in addition to the last state.
     pub(super) snapshots: u64,
     /// The widest V cache row, in elements.
     pub(super) value_width: u64,
@@ -31,7 +28,7 @@ struct Builder<'a> {
     has_embedding: bool,
 }
 
-/// Builds the engine's graph of these instructions; the program reads the results `outputs`.
+/// Builds the engine's graph of these instructions. The program reads the results `outputs`.
 pub(super) fn build(settings: &Settings<'_>, order: &[Inst], outputs: &[Value]) -> Tensors {
     let mut b = Builder {
         settings,
@@ -63,7 +60,7 @@ impl Builder<'_> {
         &self.settings.graph.value(v).ty
     }
 
-    /// Returns the tensor of a value. Leaves are created when first read; a value of another graph is an input.
+    /// Returns the tensor of a value. Creates leaves at their first use. Values of another graph become inputs.
     fn id(&mut self, v: Value) -> Id {
         if let Some(id) = self.ids[v.index()] {
             return id;
@@ -98,7 +95,7 @@ impl Builder<'_> {
                 let layout = (dtype, layout.1);
                 (layout, bytes_of(layout))
             }
-            // Rows of keys and values; without fused attention, elements of values.
+            // Indices of key and value rows. Without fused attention, values have one index per element.
             InputKind::CacheRows | InputKind::CacheRowsSwa => {
                 let values = if fused { 1 } else { self.settings.value_width };
                 (layout, bytes.saturating_mul(values.saturating_add(1)))
@@ -129,8 +126,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns the sources of a product. A product with the embedding's table is the output's, which has a copy of the
-    /// table.
+    /// Returns the sources of a product. A product with the embedding's table is the output, which reads a copy.
     fn own_output(&mut self, data: &InstData, mut sources: Vec<Id>) -> Vec<Id> {
         let table = self.settings.graph.def_op(data.operands[0]);
         if matches!(table, Op::Weight(w) if w.tensor == EMBEDDING) {
@@ -141,8 +137,8 @@ impl Builder<'_> {
         sources
     }
 
-    /// True if the op clears a state for sequences that start. The engine clears in place, so the result is the
-    /// other operand.
+    /// True if the op clears a state for new sequences. The engine clears states in place, so the result is the other
+    /// operand.
     fn is_cleared_state(&mut self, data: &InstData) -> bool {
         let graph = self.settings.graph;
         let is_kept =
@@ -158,7 +154,7 @@ impl Builder<'_> {
         other.is_some()
     }
 
-    /// Adds an op with its own memory. Further results are views of the first.
+    /// Adds an op with its own memory. Further results are views of the first result.
     fn op(&mut self, kind: Kind, data: &InstData, sources: Vec<Id>) -> Id {
         let first = self.layout(self.type_of(data.results[0]));
         let mut bytes = bytes_of(first);
@@ -206,13 +202,11 @@ impl Builder<'_> {
         self.out.push(tensor)
     }
 
-    /// Adds a view of `source` into the memory of `root`.
     fn push_view(&mut self, source: Id, root: Id, layout: Layout, contiguous: bool) -> Id {
         let mut tensor = Tensor::new(Kind::View, layout, 0);
         tensor.contiguous = contiguous;
         tensor.sources = vec![source];
         tensor.root = Some(root);
-        // A view of a cache is not an op.
         if self.out.all[root].is_stored() {
             tensor.place = self.out.all[root].place;
             return self.out.add(tensor);
@@ -224,7 +218,7 @@ impl Builder<'_> {
         let layout = self.layout(self.type_of(data.results[0]));
         let of = &self.out.all[source];
         let contiguous = match &data.op {
-            // Elements that are not contiguous are copied.
+            // Elements that are not contiguous must be copied.
             Op::Reshape(_) if !of.contiguous => {
                 self.op(Kind::Plain, data, vec![source]);
                 return;
@@ -244,7 +238,6 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds a write of rows into a cache or another tensor.
     fn write(&mut self, data: &InstData, sources: &[Id]) {
         let layout = self.layout(self.type_of(data.results[0]));
         let root = self.out.root(sources[0]);
@@ -257,8 +250,8 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds the rows of a table. For the token embedding, the engine also reserves the embeddings that a program may
-    /// give.
+    /// Adds a lookup of table rows. For the token embedding, the engine also reserves memory for embeddings that a
+    /// program passes instead of tokens.
     fn rows(&mut self, data: &InstData, sources: &[Id]) {
         let table = data.operands[0];
         let is_embedding =
@@ -288,7 +281,7 @@ impl Builder<'_> {
         self.out.push(write);
     }
 
-    /// Adds a full sort, and a view of its first elements.
+    /// Adds a full sort and a view of the first elements.
     fn top(&mut self, data: &InstData, sources: Vec<Id>) {
         let all = (DType::I32, self.out.all[sources[0]].layout.1);
         let sorted = self.push(Kind::Plain, all, bytes_of(all), data, sources);
@@ -297,7 +290,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Adds unfused attention: scores of all heads, softmax, sums of values.
+    /// Adds unfused attention: scores of all heads, softmax, weighted values.
     fn scores(&mut self, data: &InstData, sources: &[Id]) {
         let out = self.layout(self.type_of(data.results[0]));
         let [width, heads, tokens, _] = out.1;
@@ -322,7 +315,7 @@ impl Builder<'_> {
         self.ids[data.results[0].index()] = Some(id);
     }
 
-    /// Computes the bytes of f16 copies of the quantised caches that attention reads.
+    /// Computes the bytes of f16 copies of quantised caches that attention reads.
     fn copied_caches(&self, data: &InstData) -> u64 {
         let caches = data.operands[1..3].iter().map(|&v| self.type_of(v));
         let quantised = caches.filter(|ty| ty.dtype.is_quantised());

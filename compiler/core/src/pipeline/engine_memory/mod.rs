@@ -1,16 +1,14 @@
 //! The memory of a plan as its engine allocates it.
 //!
-//! tpc's own programs determine its own memory. Another engine keeps other weights on the host, has other caches, and
-//! reserves buffers for its own graph. This module follows llama.cpp:
+//! tpc's own programs determine tpc's memory. Another engine keeps other weights on the host, has other caches, and
+//! reserves buffers for its own graph. This module follows llama.cpp; [`MemoryFacts`] has the numbers that differ
+//! between releases.
 //!
 //! - `slots` counts cache cells and the tokens of a batch;
-//! - `stored` assigns weights, caches and states to places, and cuts tensors by
-//!   [`TensorCut`](tpc_ggml::engines::TensorCut);
-//! - `build` makes the engine's graph from the model's, in the engine's evaluation `order`;
-//! - `schedule` assigns ops to places and copies tensors that another place reads; `buffers` replays it with the
-//!   `allocator`.
-//!
-//! [`MemoryFacts`] has the numbers that differ between releases.
+//! - `stored` assigns weights, caches and states to places, cut by [`TensorCut`](tpc_ggml::engines::TensorCut);
+//! - `build` makes the engine's graph in the engine's evaluation `order`;
+//! - `schedule` assigns ops to places and copies tensors that another place reads;
+//! - `buffers` replays the schedule with the `allocator`.
 
 mod allocator;
 mod buffers;
@@ -38,10 +36,10 @@ use slots::Slots;
 use stored::{Owner, Places};
 use tpc_models::Drafting;
 
-/// The architecture name of captured graphs, whose tensor names the engine's rules do not know.
+/// The architecture name of captured graphs. The engine's rules do not know their tensor names.
 const CAPTURE: &str = "capture";
 
-/// Returns an engine's memory facts; `None` if tpc's own count applies.
+/// Returns the memory facts of the placement's engine; `None` if tpc's own count applies.
 pub fn facts(placement: &Placement) -> Option<&'static MemoryFacts> {
     match placement.engine {
         Engine::LlamaCpp => placement.build.memory.as_ref(),
@@ -58,7 +56,7 @@ struct PlacedModel<'a> {
     places: Places<'a>,
 }
 
-/// Computes each place's bytes as the placement's engine allocates them; `None` if tpc's own count applies. The caches
+/// Computes the bytes per place as the placement's engine allocates them; `None` if tpc's own count applies. Caches
 /// hold `ctx_size` tokens.
 pub(crate) fn footprints(
     model: &Model,
@@ -134,7 +132,7 @@ impl PlacedModel<'_> {
         out: &mut BTreeMap<Place, Footprint>,
     ) {
         let back_end = self.facts.of(&self.placement.backends());
-        // Devices that share tensors are one device to the scheduler.
+        // Devices that share tensors are one device for the scheduler.
         let host = self.layers.stages.len();
         let place = |v: Value| match self.places.owner(v) {
             Owner::Host => Some(host),
@@ -179,7 +177,7 @@ impl PlacedModel<'_> {
         print.compute = print.compute.saturating_add(sizes[host]);
     }
 
-    /// True if the engine keeps several batches in flight: all layers are on several devices in sequence.
+    /// True if the engine keeps several batches in flight: all layers are on devices, in several stages.
     fn is_pipeline(&self, back_end: BackendMemory) -> bool {
         let all = self.layers.layers.iter().chain([&self.layers.epilogue]);
         let on_devices = all
@@ -193,7 +191,7 @@ impl PlacedModel<'_> {
             && self.placement.engine_options.expert_cache == 0
     }
 
-    /// Adds the devices' cache of host experts, divided like the layers.
+    /// Adds the devices' cache of host experts, divided in proportion to layers.
     fn add_expert_cache(&self, out: &mut BTreeMap<Place, Footprint>) {
         let bytes = self.placement.engine_options.expert_cache;
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();

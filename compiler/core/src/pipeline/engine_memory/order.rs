@@ -1,4 +1,4 @@
-//! The engine's evaluation order of a graph: depth first from a layer's stores, and from the result.
+//! The engine's evaluation order of a graph: depth first from each layer's cache writes, then from the result.
 
 use tpc_ir::{Graph, Inst, Op, Output, Value};
 
@@ -8,7 +8,7 @@ pub(super) struct Order<'a> {
     order: Vec<Inst>,
 }
 
-/// Orders the instructions of the results `wanted` and of their layers' states, except `others`, which another graph
+/// Orders the instructions that the results `wanted` and their layers' states need. Omits `others`, which another graph
 /// computes.
 pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Inst> {
     let mut needed = needed_insts(graph, wanted);
@@ -27,7 +27,6 @@ pub(super) fn order(graph: &Graph, wanted: &[Value], others: &[Inst]) -> Vec<Ins
             continue;
         }
         match &data.op {
-            // Rows of tables come first.
             Op::GetRows(_) if out.is_weight(data.operands[0]) => out.visit(inst),
             Op::FlashAttn(_) => out.attention(inst),
             Op::SetRows(_) | Op::SetSlice(_) if !out.is_cache(data.operands[0]) => out.visit(inst),
@@ -92,12 +91,10 @@ impl Order<'_> {
         matches!(self.graph.def_op(v), Op::Weight(_))
     }
 
-    /// True if a state has cells for tokens.
     fn is_cache(&self, v: Value) -> bool {
         self.graph.value(v).ty.counts_cells()
     }
 
-    /// True if an op multiplies the experts' outputs by their weights.
     fn weighs_experts(&self, inst: Inst) -> bool {
         let [a, b] = self.graph.inst(inst).operands[..] else {
             return false;
@@ -106,7 +103,7 @@ impl Order<'_> {
         selected && self.graph.value(b).ty.dims[0].is_one()
     }
 
-    /// Visits queries, values and keys, then their stores, then attention.
+    /// Visits queries, values and keys, then the cache writes, then attention.
     fn attention(&mut self, inst: Inst) {
         let operands = &self.graph.inst(inst).operands;
         let [q, k, v] = [0, 1, 2].map(|i| operands[i]);
@@ -122,7 +119,7 @@ impl Order<'_> {
         self.visit(inst);
     }
 
-    /// Returns the op that stores the contents of a cache view.
+    /// Returns the op that writes the contents of a cache view.
     fn storing_op(&self, mut v: Value) -> Option<Inst> {
         while matches!(
             self.graph.def_op(v),

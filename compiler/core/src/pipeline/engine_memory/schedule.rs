@@ -1,5 +1,5 @@
-//! Places of ops, and copies of tensors that another place reads. An op is at its weights' place, or else at the place
-//! of its neighbours.
+//! Assigns ops to places, and adds copies of tensors that another place reads. An op is at its weights' place, or else
+//! at the place of its neighbours.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,15 @@ use tpc_ggml::engines::{BackendMemory, MemoryFacts};
 pub(super) struct Scheduler<'a> {
     pub(super) facts: &'a MemoryFacts,
     pub(super) back_end: BackendMemory,
-    /// The number of devices, which is also the host's index.
+    /// The number of devices, which is also the index of the host.
     pub(super) host: usize,
-    /// True if several batches are in flight.
     pub(super) is_pipeline: bool,
 }
 
-/// Copies of each tensor per other place that reads it.
+/// Copies of a tensor, per tensor and reading place.
 type Copies = BTreeMap<(Id, usize), Vec<Id>>;
 
-/// Consecutive ops of one place, with the tensors copied there first.
+/// Consecutive ops of one place, and the tensors that are copied to this place first.
 struct Section {
     place: usize,
     copied: Vec<(Id, Id)>,
@@ -104,8 +103,8 @@ impl Scheduler<'_> {
         Some(if moves { 0 } else { place })
     }
 
-    /// Gives ops without a place the place of the previous op, or of the next one if `backwards`. With `devices_only`,
-    /// only device places spread.
+    /// Gives ops without a place the place of the previous op, or of the next op if `backwards`. With `devices_only`,
+    /// host places do not spread.
     fn spread(&self, graph: &mut Tensors, backwards: bool, devices_only: bool) {
         let n = graph.order.len();
         let mut current = None;
@@ -122,7 +121,6 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Divides the ops into sections of one place, with the copies of their operands.
     fn sections(&self, graph: &mut Tensors) -> (Vec<Section>, Copies) {
         let is_view = |graph: &Tensors, id: Id| graph.all[id].kind == Kind::View;
         let place = |graph: &Tensors, id: Id| graph.all[id].place.unwrap_or(self.host);
@@ -137,7 +135,7 @@ impl Scheduler<'_> {
         for id in graph.order.clone() {
             let here = place(graph, id);
             let last = &sections[sections.len() - 1];
-            // The copy of the next weight from another place reuses the memory of the last one.
+            // A copied weight reuses the memory of the previously copied weight.
             let other_weight = |&s: &Id| graph.all[s].is_stored() && place(graph, s) != here;
             let renewed = !last.copied.is_empty() && graph.all[id].weight.iter().any(other_weight);
             if !is_view(graph, id) && (here != last.place || renewed) {
@@ -182,7 +180,7 @@ impl Scheduler<'_> {
         (0..count).map(|_| graph.add(copy.clone())).collect()
     }
 
-    /// Copies a host input once per batch in flight.
+    /// Copies a host input, once per batch in flight.
     fn copies_of_input(&self, graph: &mut Tensors, input: Id) -> Vec<Id> {
         graph.all[input].is_output = true;
         let more = graph.all[input].clone();
@@ -205,7 +203,7 @@ fn inputs(graph: &Tensors) -> Vec<Id> {
     out
 }
 
-/// Adds a reader that keeps a copied tensor alive.
+/// Adds a reader, so that a copied tensor stays alive.
 fn held(graph: &mut Tensors, source: Id) -> Id {
     let of = &graph.all[source];
     let mut reader = Tensor::new(Kind::Held, of.layout, 0);

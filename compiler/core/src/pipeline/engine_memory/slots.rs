@@ -1,5 +1,3 @@
-//! Cache cells, and the batch that buffers are reserved for.
-
 use tpc_ir::{Bindings, Symbol, Window};
 
 use crate::placement::EngineOptions;
@@ -9,22 +7,19 @@ use tpc_models::Drafting;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slots {
-    /// Cells per cache: one cache per sequence, or one shared.
+    /// Cells per cache. Each sequence has a cache, or all share one.
     each: u64,
-    /// Cells per cache of window layers.
     each_window: u64,
     streams: u64,
     sequences: u64,
-    /// Tokens of a batch.
     tokens: u64,
-    /// Tokens with logits.
+    /// Tokens per batch with logits.
     outputs: u64,
-    /// States of earlier tokens that a recurrence keeps per sequence, besides the last one.
+    /// States of earlier tokens that a recurrence keeps per sequence, in addition to the last state.
     pub(super) snapshots: u64,
 }
 
 impl Slots {
-    /// Computes the sizes for a context of `ctx_size` tokens.
     pub(super) fn new(
         facts: &MemoryFacts,
         placement: &Placement,
@@ -79,7 +74,7 @@ impl Slots {
         }
     }
 
-    /// Returns the slots of a draft's context, with one result per sequence.
+    /// Returns the slots of a draft model's context, with one result per sequence.
     pub(super) fn of_draft(self) -> Slots {
         Slots {
             outputs: self.sequences.min(self.outputs),
@@ -88,7 +83,7 @@ impl Slots {
         }
     }
 
-    /// Returns the batch that buffers are reserved for: the largest of a prompt, on full caches.
+    /// Returns the sizes of the largest prompt batch with full caches. The engine reserves buffers for this batch.
     pub(super) fn batch(&self) -> Bindings {
         let states = self
             .sequences

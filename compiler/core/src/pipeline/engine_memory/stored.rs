@@ -1,5 +1,3 @@
-//! Places of weights, caches and states in the engine, and the bytes of each place.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::{Bindings, DType, Device, Graph, InstData, Op, Place, Value};
@@ -51,7 +49,7 @@ impl Places<'_> {
         let inst = self.graph.value(v).def.0;
         let last = LayerPlace::Stage(self.layers.stages.len().saturating_sub(1));
         match self.prologue.section(inst, self.graph.inst(inst).layer) {
-            // The input of the first layer is computed on the host.
+            // The host computes the input of the first layer.
             Section::Prologue => Owner::Host,
             Section::Layer(l) => {
                 let place = self.layers.layers.get(l as usize).copied();
@@ -61,7 +59,6 @@ impl Places<'_> {
         }
     }
 
-    /// Computes the widest V cache row, in elements.
     pub(super) fn value_width(&self) -> u64 {
         let states = self.graph.insts().filter_map(|(_, d)| self.cache(d));
         let values = states.filter(|c| c.is_value).map(|c| c.row);
@@ -84,7 +81,6 @@ impl Places<'_> {
         })
     }
 
-    /// Adds the bytes of weights, caches and states to their places.
     pub(super) fn count(
         &self,
         slots: &Slots,
@@ -112,7 +108,7 @@ impl Places<'_> {
             };
             let owner = self.owner(v);
             self.add(&cut, data, owner, bytes, out);
-            // An output that uses the embedding's table has a copy.
+            // If the output uses the embedding's table, the engine stores a copy.
             if self.is_tied(v) {
                 let owner = self.section(self.layers.epilogue);
                 self.add(&cut, data, owner, bytes, out);
@@ -120,15 +116,14 @@ impl Places<'_> {
         }
     }
 
-    /// True if a weight is both embedding table and output matrix.
     fn is_tied(&self, v: Value) -> bool {
         let is_table = matches!(self.graph.def_op(v), Op::Weight(w) if w.tensor == EMBEDDING);
         let product = |d: &InstData| matches!(d.op, Op::MulMat(_)) && d.operands[0] == v;
         is_table && self.graph.insts().any(|(_, d)| product(d))
     }
 
-    /// Computes a cache's bytes. Without fused attention all V caches have rows of one width. Draft caches have their
-    /// own types.
+    /// Computes a cache's bytes. Without fused attention, rows of all V caches have the same width. Draft caches have
+    /// their own types.
     fn cache_bytes(
         &self,
         data: &InstData,
@@ -151,7 +146,6 @@ impl Places<'_> {
         }
     }
 
-    /// Adds a weight's or state's bytes to each place with a part.
     fn add(
         &self,
         cut: &TensorCut<'_>,
@@ -186,7 +180,7 @@ impl Places<'_> {
         }
     }
 
-    /// Returns the devices' parts; `None` if each device holds it whole.
+    /// Returns the fraction per device; `None` if each device holds the whole tensor.
     fn parts(&self, cut: &TensorCut<'_>, data: &InstData) -> Option<Vec<f64>> {
         let ty = &self.graph.value(data.results[0]).ty;
         if (self.layers.overrides.get(&data.results[0])) == Some(&PlaceOverride::Mirrored) {
@@ -209,9 +203,9 @@ impl Places<'_> {
 }
 
 struct Cache {
-    /// Elements of a cell.
+    /// Elements per cell.
     row: u64,
     is_value: bool,
-    /// True if it holds keys or values of heads.
+    /// True if the cache holds keys or values of heads.
     is_plain: bool,
 }

@@ -1,26 +1,20 @@
-//! The tensors of an engine's graph, as its allocator sees them.
-
 use tpc_ir::{DType, RANK};
 
-/// A tensor's position in its graph.
 pub(super) type Id = usize;
 
-/// The kind of a tensor's computation, as far as it affects memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A weight or cache with its own buffer.
     Stored,
     Input,
     /// An op that may overwrite an operand of the same layout.
     InPlace,
-    /// An op on rows of a table.
+    /// A lookup of table rows.
     Rows,
     Plain,
-    /// A view, which is not an op.
     View,
     Write,
     Copy,
-    /// A reader that extends the life of a copied tensor.
+    /// A reader that keeps a copied tensor alive.
     Held,
 }
 
@@ -33,16 +27,16 @@ pub(super) struct Tensor {
     pub(super) layout: Layout,
     pub(super) contiguous: bool,
     pub(super) sources: Vec<Id>,
-    /// The tensor that a view uses or that is written.
+    /// The tensor whose memory a view or a write uses.
     pub(super) root: Option<Id>,
-    /// True if the program reads it, so its memory is never released.
+    /// True if the program reads the tensor. Its memory is then never released.
     pub(super) is_output: bool,
     pub(super) is_weight: bool,
-    /// The source weight that determines the op's place.
+    /// The weight that determines the op's place.
     pub(super) weight: Option<Id>,
-    /// Rows of the batch that the op computes.
+    /// Batch rows that the op computes.
     pub(super) rows: u64,
-    /// A device's position, or the number of devices for the host.
+    /// Index of the device; the number of devices stands for the host.
     pub(super) place: Option<usize>,
 }
 
@@ -63,7 +57,7 @@ impl Tensor {
         }
     }
 
-    /// True if the tensor is outside the graph's buffers.
+    /// True if the tensor is not in the graph's buffers.
     pub(super) fn is_stored(&self) -> bool {
         self.kind == Kind::Stored
     }
@@ -75,13 +69,10 @@ pub(super) fn bytes_of((dtype, dims): Layout) -> u64 {
     u64::try_from(blocks.div_ceil(dtype.block_len().into())).unwrap_or(u64::MAX)
 }
 
-/// A graph in evaluation order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tensors {
     pub(super) all: Vec<Tensor>,
-    /// Ops and views, in order.
     pub(super) order: Vec<Id>,
-    /// Inputs that no op may read.
     pub(super) unread: Vec<Id>,
 }
 

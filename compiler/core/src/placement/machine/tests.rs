@@ -61,10 +61,9 @@ fn processors_share_the_host() {
     assert_eq!(bandwidths("cpu,cpu"), [host.bandwidth / 2.0; 2]);
     assert_eq!(bandwidths("cpu,cuda:0"), [host.bandwidth, device]);
     assert_eq!(bandwidths("cuda:0,cuda:1"), [device; 2]);
-    // Copies stay in the host's memory.
+    // CPUs copy within the host's memory.
     let both = machine("cpu,cpu", "").expect("two").topology;
     assert!(both.link.bandwidth < host.bandwidth && both.link.latency_us < 10.0);
-    // A file overrides these profiles.
     let stated = machine("cpu,cpu,cpu", FILE).expect("three").topology;
     assert_eq!(stated.devices[2].bandwidth, 5e11);
     assert_eq!(stated.link.bandwidth, 1e10);
@@ -95,11 +94,10 @@ fn the_first_of_a_file_and_those_that_are_named() {
         (names(&m), m.topology.links.len()),
         (vec!["left", "right"], 0)
     );
-    // Links follow their devices.
     let m = machine("FAR, left", FILE).expect("two");
     assert_eq!(names(&m), ["far", "left"]);
     assert_eq!(m.topology.link_between(0, 1), Link::new(1e9, 90.0));
-    // Further devices have the last profile, which the topology lists once.
+    // Devices beyond the list share the last profile, which the topology stores once.
     let m = machine("5", FILE).expect("five");
     assert_eq!(names(&m), ["left", "right", "far#2", "far#3", "far#4"]);
     assert_eq!(m.topology.devices.len(), 3);
@@ -108,7 +106,6 @@ fn the_first_of_a_file_and_those_that_are_named() {
     assert_eq!(names(&m), ["cuda:1#0", "cpu#1"]);
     assert_eq!(m.topology.devices[0].reserve, GIB);
     assert_eq!(m.topology.devices[1].reserve, 0.0);
-    // A card of the table besides the file's cards.
     let m = machine("right,4090", FILE).expect("a card");
     assert_eq!(names(&m), ["right", "4090#1"]);
     let e = machine("middle", FILE).expect_err("no such device");
@@ -167,7 +164,6 @@ fn links_on_demand() {
     assert_eq!(e.message.to_string(), "RTX 4090 does not support nvlink");
     let e = with("2", "", Some(LinkKind::NvLink), None).expect_err("no card");
     assert!(e.help.expect("a cure").contains("2x3090"));
-    // The option overrides the file.
     let cards = "(devices: [(card: \"3090\", count: 2)], link: (bandwidth: 1e9, latency_us: 90))";
     let m = with("", cards, Some(LinkKind::PciePeer), None).expect("cards");
     assert_eq!(m.topology.link.kind, LinkKind::PciePeer);

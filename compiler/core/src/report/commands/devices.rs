@@ -1,5 +1,3 @@
-//! The devices of a plan under llama.cpp's names.
-
 use super::refusal::Refusal;
 use crate::cards::{CardMatch, Vendor, find, table};
 use crate::placement::{DeviceKind, DeviceSpec, Placement};
@@ -29,7 +27,7 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     Ok(Some(names.join(",")))
 }
 
-/// Returns the backend of a device's card; CUDA if unknown.
+/// Returns the back end of a device's card; CUDA if unknown.
 fn backend(device: &DeviceSpec) -> &'static str {
     let vendor = device
         .card
@@ -46,7 +44,7 @@ fn backend(device: &DeviceSpec) -> &'static str {
     }
 }
 
-/// Returns the name of a device's buffers. Each backend counts its own devices.
+/// Returns the name of a device's buffers, with the device's number in its back end.
 pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     let Some(device) = all.get(d) else {
         let why = "an override names a device that does not exist";
@@ -63,7 +61,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
     })
 }
 
-/// Describes the assumed device order, if devices differ and options refer to them by number.
+/// Describes the device order that a command assumes, if devices differ and options refer to them by number.
 pub(super) fn order(placement: &Placement, words: &[String]) -> Option<String> {
     let all = &placement.devices;
     let profile = |d: usize| {

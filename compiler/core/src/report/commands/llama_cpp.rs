@@ -1,5 +1,3 @@
-//! Commands of llama.cpp and ik_llama.cpp for a plan's placement.
-
 use tpc_ir::DType;
 use tpc_models::Drafting;
 use tpc_passes::machine::Engine;
@@ -15,7 +13,7 @@ use crate::placement::{
     HostExperts, Override, Placement, SplitMode, Target, overridden, resolve, shares,
 };
 
-/// Default logical batch in tokens (`-b`), which limits the physical one.
+/// Default batch in tokens (`-b`), which limits `-ub`.
 const BATCH: u64 = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +53,6 @@ pub(super) fn command(
     words(path, placement, compiled, mode).map(ShellCommand::new)
 }
 
-/// Rejects files that the program cannot load under any placement.
 fn refuse_files(
     family: Family,
     placement: &Placement,
@@ -86,7 +83,6 @@ fn refuse_files(
     }
 }
 
-/// Builds the command with a split by layers instead of the plan's.
 pub(super) fn by_layers(
     path: &str,
     placement: &Placement,
@@ -99,7 +95,6 @@ pub(super) fn by_layers(
     words.filter(|_| fits).map(ShellCommand::new)
 }
 
-/// Returns the overrides in the program's syntax.
 fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     let word = |o: &Override| {
         if o.pattern.contains(',') {
@@ -119,7 +114,6 @@ fn override_words(placement: &Placement) -> Result<Vec<String>, Refusal> {
     placement.overrides.iter().map(word).collect()
 }
 
-/// Returns the command's words for this split mode.
 fn words(
     path: &str,
     placement: &Placement,
@@ -194,7 +188,6 @@ fn words(
     Ok(out)
 }
 
-/// Returns the options of an additional file, with the program's device names.
 fn beside_words(words: &[String]) -> Vec<String> {
     let mut out = words.to_vec();
     for i in 1..out.len() {
@@ -212,14 +205,14 @@ const fn cache_name(dtype: DType) -> &'static str {
     }
 }
 
-/// Returns the `-ts` that divides the model like the plan.
+/// Returns the `-ts` that gives the planned division.
 fn proportions(placement: &Placement, compiled: &CompiledModel, mode: &str) -> Option<String> {
     match mode {
         "none" => None,
         "layer" if compiled.mode == SplitMode::Layer => {
             layers_per_device(placement, compiled, &compiled.resolved.layer_placement)
         }
-        // By default the program divides layers by free memory, not by their bytes.
+        // By default the program divides layers by free memory, not by bytes of layers.
         "layer" => layers_per_device(placement, compiled, &split_by_layers(placement, compiled)?),
         _ => Some(match &placement.tensor_split {
             Some(split) => shares(split),
@@ -247,8 +240,8 @@ fn split_by_layers(placement: &Placement, compiled: &CompiledModel) -> Option<La
     Some(resolved.layer_placement)
 }
 
-/// Formats the layers of each device, the output as one. llama.cpp gives a device the layers whose positions are in its
-/// interval of the sum, so these proportions reproduce the division.
+/// Formats the number of layers per device; the output counts as a layer. llama.cpp gives a device the layers whose
+/// positions are in its interval of the sum, so these proportions give the same division.
 fn layers_per_device(
     placement: &Placement,
     compiled: &CompiledModel,
@@ -264,7 +257,7 @@ fn layers_per_device(
         }
     };
     layer_placement.layers.iter().for_each(|p| count(p, 1));
-    // Drafting blocks count as layers there, even if not planned.
+    // The program counts drafting blocks as layers, even if they are not planned.
     let ignored = compiled
         .model
         .summary
@@ -278,7 +271,7 @@ fn layers_per_device(
     counts.iter().any(|&c| c > 0).then(|| shown.join(","))
 }
 
-/// Reduces weights to small numbers: `1,1` for equal ones, else percentages.
+/// Reduces weights to small numbers: equal weights to `1,1`, other weights to percentages.
 fn simplify(weights: &[f64]) -> String {
     let sum: f64 = weights.iter().sum();
     let first = weights.first().copied().unwrap_or(1.0);

@@ -1,4 +1,4 @@
-//! Commands that run a plan with tpc and with engines that split like it.
+//! Commands that run a plan with tpc, or with other engines that split in the same way.
 
 mod devices;
 mod llama_cpp;
@@ -21,34 +21,34 @@ use path::{first_shard, is_address, path_word};
 /// The commands that run a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Commands {
-    /// `tpc run` with the options of the plan; `None` for captured graphs and models on the web.
+    /// `tpc run` with the options of the plan; `None` for captured graphs and for models on the web.
     pub tpc: Option<ShellCommand>,
     /// The reason why `tpc` is absent.
     pub tpc_reason: Option<String>,
-    /// llama.cpp's server with the same placement; `None` if not supported.
+    /// llama.cpp's server with the same placement; `None` if not possible.
     #[serde(rename = "llama.cpp")]
     pub llama_cpp: Option<ShellCommand>,
     /// The reason why `llama_cpp` is absent.
     #[serde(rename = "llama.cpp_reason")]
     pub llama_cpp_reason: Option<String>,
-    /// llama.cpp's server with a split by layers, if it does not support the planned split.
+    /// llama.cpp's server with a split by layers, if the planned split is not possible.
     #[serde(rename = "llama.cpp_by_layers")]
     pub llama_cpp_by_layers: Option<ShellCommand>,
     /// The device order that these commands assume, if devices differ.
     #[serde(rename = "llama.cpp_order", skip_serializing_if = "Option::is_none")]
     pub llama_cpp_order: Option<String>,
-    /// ik_llama.cpp's server, if the plan is for that engine, or only that engine runs the file.
+    /// ik_llama.cpp's server, if the plan is for this engine or no other engine runs the file.
     #[serde(rename = "ik_llama.cpp")]
     pub ik_llama_cpp: Option<ShellCommand>,
     /// The reason why `ik_llama_cpp` is absent.
     #[serde(rename = "ik_llama.cpp_reason")]
     pub ik_llama_cpp_reason: Option<String>,
-    /// Further needs of the commands, if the planned file does not suffice.
+    /// Requirements of the commands beyond the planned file.
     pub needs: Option<String>,
 }
 
 impl Commands {
-    /// Builds the commands for the model at `path`; `machine` has the machine's options.
+    /// Builds the commands for the model at `path`. `machine` contains the options for the machine.
     pub fn new(
         path: &str,
         machine: &[String],
@@ -109,7 +109,7 @@ impl Commands {
         out
     }
 
-    /// Notes that the commands need the complete model if the file has no weights.
+    /// Adds a note that the commands need the complete model, because the file lacks weights.
     #[must_use]
     pub fn of_header(mut self) -> Commands {
         if self.tpc.is_some() || self.ik_llama_cpp.is_some() {

@@ -1,5 +1,3 @@
-//! The model's word in a command.
-
 use tpc_gguf::SplitName;
 
 pub(super) fn is_address(path: &str) -> bool {
@@ -7,13 +5,13 @@ pub(super) fn is_address(path: &str) -> bool {
     head.starts_with("http://") || head.starts_with("https://")
 }
 
-/// Returns the first shard of a model, which programs accept for all; other paths unchanged.
+/// Returns the path of a model's first shard, which programs accept for the whole model. Other paths are unchanged.
 pub(super) fn first_shard(path: &str) -> String {
     let (folder, name) = match path.rfind('/') {
         Some(at) => path.split_at(at + 1),
         None => ("", path),
     };
-    // An address may have a query after the name.
+    // A URL may have a query after the name.
     let (name, query) = match name.find('?').filter(|_| is_address(path)) {
         Some(at) => name.split_at(at),
         None => (name, ""),
@@ -24,7 +22,7 @@ pub(super) fn first_shard(path: &str) -> String {
     }
 }
 
-/// Returns a path that programs cannot confuse with an option.
+/// Returns a path that cannot be read as an option.
 pub(super) fn path_word(path: &str) -> String {
     if path.starts_with('-') {
         format!("./{path}")

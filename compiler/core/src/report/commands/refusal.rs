@@ -1,11 +1,10 @@
 use tpc_ggml::engines::Prediction;
 
-/// The reason why a program cannot run a placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// The reason, as a clause about the program: "it refuses …".
     pub(super) why: String,
-    /// True if the program runs the same options with a split by layers.
+    /// True if the program can run the same options with a split by layers.
     pub(super) layers_instead: bool,
 }
 

@@ -32,7 +32,6 @@ impl ShellCommand {
         &self.words
     }
 
-    /// Quotes the words and joins options with their values.
     fn pieces(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         let mut open = false;
@@ -53,15 +52,15 @@ impl ShellCommand {
         out
     }
 
-    /// Formats the command in lines of at most `width` columns that a shell reads as one. Lines break between options;
-    /// longer words are cut and rejoined by the shell.
+    /// Formats the command in lines of at most `width` columns that a shell reads as one. Breaks lines between options.
+    /// Words longer than a line are cut so that the shell joins them again.
     pub fn lines(&self, width: usize, indent: usize) -> String {
         const MORE: usize = 2;
         let mut lines: Vec<String> = vec![" ".repeat(indent)];
         let mut column = indent;
         for (i, piece) in self.pieces().iter().enumerate() {
             let space = usize::from(i > 0);
-            // Every line but the last ends with a blank and a backslash.
+            // All lines but the last need room for a blank and a backslash.
             if i > 0 && column + space + columns(piece) + 2 > width {
                 lines.push(" ".repeat(indent + MORE));
                 column = indent + MORE;
@@ -108,8 +107,8 @@ fn push(lines: &mut [String], text: &str) {
     }
 }
 
-/// Cuts a piece into parts that fit lines starting at the columns `[first, others]`. Quotes are closed before the end
-/// of a line and reopened after it.
+/// Cuts a piece into parts for lines that start at the columns `[first, others]`. Quotes are closed at the end of a
+/// line and reopened on the next.
 fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
     const ESCAPED_QUOTE: &str = r"'\''";
     let mut out: Vec<String> = Vec::new();
@@ -122,7 +121,7 @@ fn cut(piece: &str, [first, others]: [usize; 2], width: usize) -> Vec<String> {
             false => rest.chars().next().map_or(1, char::len_utf8),
         };
         let (atom, after) = rest.split_at(len);
-        // Every line but the last ends with a quote and a backslash, or a blank and a backslash.
+        // All lines but the last need room for a quote or blank, and a backslash.
         let last = column + left + 2 <= width;
         if !last && column + columns(atom) + 2 > width && columns(&part) > 1 {
             part.push_str(if open { "'" } else { "" });

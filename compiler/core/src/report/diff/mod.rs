@@ -17,21 +17,21 @@ use snapshot::{Bytes, Finding, Tensor};
 pub struct PlanDiff {
     /// Format version.
     pub tpc: u32,
-    /// The file of the earlier plan.
+    /// The file with the earlier plan.
     pub since: String,
-    /// True for plans of the same architecture, name, layers and parameters. Otherwise tensors are not compared.
+    /// True if architecture, name, layers and parameters are equal. Otherwise tensors are not compared.
     pub same_model: bool,
-    /// The model in both plans.
+    /// Description of the model in both plans.
     pub models: Change<String>,
-    /// Facts that differ: `verdict`, `split_mode`, `context`, `engine`, `depth`, `decode_tps` and so on.
+    /// Changed facts: `verdict`, `split_mode`, `context`, `engine`, `depth`, `decode_tps` and so on.
     pub changed: Vec<FactChange>,
-    /// Places whose bytes differ.
+    /// Places with changed bytes.
     pub places: Vec<PlaceChange>,
-    /// Tensors whose type, place or split differ; equal layers once.
+    /// Tensors with changed type, place or split. Equal layers have one entry.
     pub tensors: Vec<TensorChange>,
-    /// Findings only of the newer plan.
+    /// Findings that only the newer plan has.
     pub new_findings: Vec<FindingReport>,
-    /// Findings only of the earlier plan.
+    /// Findings that only the earlier plan has.
     pub gone_findings: Vec<FindingReport>,
 }
 
@@ -44,7 +44,7 @@ pub struct Change<T> {
     pub new: T,
 }
 
-/// A fact that differs.
+/// A changed fact.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FactChange {
     /// The name.
@@ -55,11 +55,11 @@ pub struct FactChange {
     pub new: Fact,
 }
 
-/// A word or a number.
+/// A fact of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Fact {
-    /// Text.
+    /// A word.
     Word(String),
     /// A count.
     Count(u64),
@@ -67,18 +67,18 @@ pub enum Fact {
     Speed(f64),
 }
 
-/// A place whose bytes differ; a field is `None` if its plan lacks the device.
+/// A place with changed bytes. Values of a plan without this place are `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlaceChange {
-    /// The name in the newer plan, or else in the earlier one.
+    /// Name in the newer plan, or else in the earlier plan.
     pub name: String,
     /// Earlier bytes.
     pub old_bytes: Option<u64>,
     /// Newer bytes.
     pub new_bytes: Option<u64>,
-    /// Earlier memory.
+    /// Earlier memory size in bytes.
     pub old_capacity_bytes: Option<u64>,
-    /// Newer memory.
+    /// Newer memory size in bytes.
     pub new_capacity_bytes: Option<u64>,
 }
 
@@ -87,11 +87,11 @@ pub struct PlaceChange {
 pub struct TensorChange {
     /// The name without the layer.
     pub tensor: String,
-    /// The layers; empty outside of layers.
+    /// The layers; empty outside layers.
     pub layers: Vec<u32>,
-    /// Place and split in the earlier plan, and the type if it differs; `None` if absent.
+    /// Place and split in the earlier plan, and the type if changed; `None` if absent.
     pub old: Option<String>,
-    /// The same in the newer plan.
+    /// Place and split in the newer plan, and the type if changed; `None` if absent.
     pub new: Option<String>,
 }
 
@@ -100,7 +100,7 @@ pub struct TensorChange {
 pub struct FindingReport {
     /// The code.
     pub code: String,
-    /// The entity.
+    /// The entity that the finding is about.
     pub entity: String,
     /// The message.
     pub message: String,
@@ -134,7 +134,7 @@ impl PlanDiff {
         }
     }
 
-    /// True if the plans do not differ.
+    /// True if the plans are equal.
     pub fn is_empty(&self) -> bool {
         self.same_model
             && self.changed.is_empty()
@@ -175,7 +175,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
             ("engine", e.engine.as_deref().and_then(word)),
             ("depth", e.depth.map(Fact::Count)),
             ("decode_tps", speed(e.decode_tps, 1.0, e.decode_us)),
-            // Prompt times become speeds only with the batch size.
+            // Prompt times need the batch size to become speeds.
             ("prompt_tps", e.prompt_tps.map(Fact::Speed)),
         ]
     };
@@ -188,7 +188,7 @@ fn facts(old: &Snapshot, new: &Snapshot) -> Vec<FactChange> {
         .collect()
 }
 
-/// Compares two facts; speeds are equal up to rounding.
+/// True if two facts are equal. Speeds are compared after rounding.
 fn alike(a: &Fact, b: &Fact) -> bool {
     match (a, b) {
         (Fact::Speed(a), Fact::Speed(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -224,7 +224,7 @@ fn places(old: &Snapshot, new: &Snapshot) -> Vec<PlaceChange> {
         .collect()
 }
 
-/// Describes a tensor: `axis 1 on tp0, 2 × 512`, with its type if that differs.
+/// Describes a tensor: `axis 1 on tp0, 2 × 512`, with its type if changed.
 fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     let split = match t.sharding.axis {
         Some(axis) => format!(
@@ -243,7 +243,7 @@ fn in_words(t: &Tensor, of: Option<&Tensor>) -> String {
     }
 }
 
-/// Lists the tensors that differ, grouped over layers by equal changes.
+/// Lists changed tensors. Layers with the same change share an entry.
 fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     let by_name = |all: &'_ [Tensor]| -> BTreeMap<String, Tensor> {
         all.iter().map(|t| (t.name.clone(), t.clone())).collect()
@@ -266,7 +266,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
             }),
         }
     };
-    // In the order of the newer plan; absent ones last.
+    // Use the order of the newer plan. Tensors that it lacks are last.
     for t in new {
         let old = before.get(&t.name);
         note(t, old.map(|o| in_words(o, Some(t))), Some(in_words(t, old)));
@@ -280,7 +280,7 @@ fn tensors(old: &[Tensor], new: &[Tensor]) -> Vec<TensorChange> {
     out
 }
 
-/// Lists the findings of `all` that `others` lacks, compared by code and entity, since messages contain numbers.
+/// Lists the findings of `all` that are not in `others`. Compares code and entity, because messages contain numbers.
 fn findings(all: &[Finding], others: &[Finding]) -> Vec<FindingReport> {
     let key = |f: &Finding| (f.code.clone(), f.entity.clone());
     let mut left: BTreeMap<(String, String), usize> = BTreeMap::new();

@@ -87,7 +87,7 @@ impl Ranges {
 pub(super) struct Speeds {
     pub(super) decode_us: f64,
     pub(super) prefill_us: f64,
-    /// `None` in plans of earlier versions, which have only times.
+    /// `None` in plans of earlier versions, which only have times.
     #[serde(default)]
     pub(super) decode_tps: Option<f64>,
     #[serde(default)]
@@ -105,18 +105,18 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
-/// The reason why a text cannot be compared.
+/// The reason why a file cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoSnapshot {
-    /// Not JSON.
+    /// The file is not JSON.
     Json(String),
-    /// An array of plans or other values.
+    /// The file has several plans, or other values.
     Array,
-    /// Not a plan that tpc printed.
+    /// The file is not a plan of tpc.
     NoPlan(String),
-    /// Another version.
+    /// The plan has another version.
     Version(String),
-    /// The report of a plan that failed.
+    /// The file is the report of a failed plan.
     Refusal,
 }
 
@@ -138,10 +138,10 @@ impl fmt::Display for NoSnapshot {
 }
 
 impl Snapshot {
-    /// Reads the output of `--format json`.
+    /// Parses the output of `--format json`.
     ///
     /// # Errors
-    /// Returns an error if it is not a plan of this version.
+    /// Returns an error if the text is not a plan of this version.
     pub fn from_json(bytes: &[u8]) -> Result<Snapshot, NoSnapshot> {
         let text = std::str::from_utf8(bytes).map_err(|e| {
             NoSnapshot::Json(format!("byte {} is not valid UTF-8", e.valid_up_to()))

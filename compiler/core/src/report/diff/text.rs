@@ -1,5 +1,3 @@
-//! The difference between two plans as text.
-
 use std::fmt::Write;
 
 use super::{Fact, PlaceChange, PlanDiff, TensorChange};
@@ -23,7 +21,7 @@ pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
         out.push_str(&wrapped(&head, width, 2));
     }
     if diff.is_empty() {
-        out.push_str("nothing differs\n");
+        out.push_str("no differences\n");
         return out;
     }
     if !(diff.changed.is_empty() && diff.places.is_empty()) {
@@ -36,7 +34,7 @@ pub fn render_diff(diff: &PlanDiff, width: u16) -> String {
     }
     for (title, findings) in [
         ("new findings:", &diff.new_findings),
-        ("findings that are gone:", &diff.gone_findings),
+        ("findings only in the earlier plan:", &diff.gone_findings),
     ] {
         if findings.is_empty() {
             continue;

@@ -1,4 +1,4 @@
-//! The page's data. Frequent keys are short.
+//! The data of the page. Frequent keys are short.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ struct Tensor {
     axis: Option<usize>,
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     ranges: Option<usize>,
-    /// Bytes on each device of the tensor's place.
+    /// Bytes per device of the tensor's place.
     #[serde(rename = "b")]
     bytes: Vec<u64>,
     /// True for caches and other states.
@@ -77,18 +77,18 @@ struct Batch {
 
 #[derive(Debug, Serialize)]
 pub(super) struct PageData {
-    /// The `--format json` object, without `tensors` and `why`.
+    /// The object of `--format json`, without `tensors` and `why`.
     report: serde_json::Value,
     why: String,
     places: Vec<PlaceData>,
-    /// Elements per block, for types with blocks.
+    /// Elements per block of types with blocks.
     blocks: BTreeMap<&'static str, u64>,
     kinds: Vec<Vec<Tensor>>,
     layers: Vec<Layer>,
     flows: Vec<Vec<Step>>,
     stretches: Vec<Stretch>,
     ranges: Vec<Vec<Vec<Vec<u64>>>>,
-    /// One token, and one prompt batch.
+    /// A batch of one token, and a prompt batch.
     batches: [Batch; 2],
 }
 

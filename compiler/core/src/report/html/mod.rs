@@ -1,7 +1,8 @@
-//! The plan as one HTML page without external resources.
+//! Writes a plan as one HTML page without external resources.
 //!
-//! The page has the data of the other formats, with tensors and steps of equal layers once. Names come from untrusted
-//! files. They are embedded as JSON with escaped `<`, `>` and `&`, and scripts insert them as text, never as markup.
+//! The page has the data of the other formats. Tensors and steps of equal layers share an entry. Names come from
+//! untrusted files, so they are embedded as JSON with escaped `<`, `>` and `&`, and scripts insert them as text, never
+//! as markup.
 
 mod data;
 mod names;
@@ -21,7 +22,7 @@ use tpc_diag::Diagnostic;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// The scripts in order of execution, in one scope.
+/// The scripts, in order of execution. They share one scope.
 const SCRIPTS: [&str; 8] = [
     include_str!("page/dom.js"),
     include_str!("page/model.js"),
@@ -103,7 +104,7 @@ fn as_text(text: &str) -> String {
     out
 }
 
-/// Escapes JSON so that no browser reads a part as markup, a comment, or the end of the script.
+/// Escapes JSON, so that browsers find no markup, comment or end of the script in it.
 fn in_script(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

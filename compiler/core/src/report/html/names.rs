@@ -1,13 +1,13 @@
-//! Names without the layer's number, so that equal layers have equal names.
+//! Names without layer numbers, so that equal layers have equal names.
 
 use serde::Serialize;
 
-/// A name, split around the layer's number if it has one.
+/// A name, split at the layer number if it has one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Name {
     Whole(String),
-    /// Before and after the number: `blk.` and `.attn_q.weight`.
+    /// Text before and after the number: `blk.` and `.attn_q.weight`.
     Numbered(String, String),
 }
 

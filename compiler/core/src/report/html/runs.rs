@@ -1,4 +1,4 @@
-//! Ranges of the page: distinct sets once, evenly spaced ranges as one entry.
+//! Ranges in the page. Equal sets share an entry, and evenly spaced ranges are one run.
 
 use super::numbering::number_of;
 use crate::report::plan::Ranges;
@@ -11,7 +11,7 @@ type Runs = Vec<Vec<u64>>;
 pub(super) struct RangeTable(Vec<Vec<Runs>>);
 
 impl RangeTable {
-    /// Returns the index of these ranges; `None` if empty.
+    /// Returns the index of a set of ranges; `None` if the set is empty.
     pub(super) fn number(&mut self, ranges: &Ranges) -> Option<usize> {
         let per_device: Vec<Runs> = match ranges {
             Ranges::Single(r) => r.iter().map(|r| pack(&[*r])).collect(),

@@ -1,4 +1,4 @@
-//! The steps of a batch, op by op; equal layers once, with times and bytes of both batches.
+//! The steps of a batch, op by op, with times and bytes of both batches. Equal layers share an entry.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::pipeline::CompiledModel;
 use crate::report::describe::{op_name, sizes};
 use crate::report::sharding::sharding_report;
 
-/// One number per device, or one for all.
+/// One number per device, or one number for all.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum Each<T> {
@@ -36,12 +36,11 @@ pub(super) struct Step {
     op: String,
     #[serde(rename = "n")]
     name: Name,
-    /// The weight or state that it reads.
     #[serde(rename = "w", skip_serializing_if = "Option::is_none")]
     reads: Option<Name>,
     #[serde(rename = "p")]
     place: usize,
-    /// The source of a copy.
+    /// The device that a copy reads from.
     #[serde(rename = "f", skip_serializing_if = "Option::is_none")]
     from: Option<usize>,
     #[serde(rename = "d")]
@@ -52,7 +51,7 @@ pub(super) struct Step {
     axis: Option<usize>,
     #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
     ranges: Option<usize>,
-    /// Microseconds of a token and of a prompt batch.
+    /// Microseconds for a token and for a prompt batch.
     us: [Each<f64>; 2],
     #[serde(rename = "c", skip_serializing_if = "Option::is_none")]
     links: Option<usize>,
@@ -65,12 +64,10 @@ pub(super) struct Step {
 pub(super) struct Stretch {
     #[serde(rename = "l")]
     layer: Option<u32>,
-    /// Index of its flow.
     #[serde(rename = "f")]
     flow: usize,
 }
 
-/// Lists distinct flows, and the batch's stretches of steps with their flows.
 pub(super) fn steps(
     compiled: &CompiledModel,
     tables: &mut Tables,
@@ -79,7 +76,7 @@ pub(super) fn steps(
     let request = &compiled.request;
     let mut events: BTreeMap<Inst, [Option<Event>; 2]> = BTreeMap::new();
     let batches = [request.decode_batch(), request.prefill_batch()];
-    // The report counts bytes for the workload's batches, too.
+    // Bytes are counted for the workload's batches, as in the report.
     let workload = [&request.workload.decode, &request.workload.prefill];
     for (i, batch) in batches.iter().enumerate() {
         let counted = timeline(graph, request, workload[i]);
@@ -145,7 +142,7 @@ fn step(graph: &Graph, inst: Inst, batches: &[Option<Event>; 2], tables: &mut Ta
     }
 }
 
-/// Rounds a time to four digits, more than an estimate's precision.
+/// Rounds a time to four digits, more than the estimate's precision.
 fn four_digits(us: f64) -> f64 {
     format!("{us:.3e}").parse().unwrap_or(us)
 }

@@ -5,14 +5,13 @@ use super::numbering::number_of;
 use super::runs::RangeTable;
 use crate::report::sharding::{devices_at, place_name};
 
-/// Ranges and places that tensors and steps share.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     pub(super) ranges: RangeTable,
     pub(super) places: Vec<PlaceData>,
 }
 
-/// A place with its devices' positions; empty for the host.
+/// A place with the positions of its devices; empty for the host.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PlaceData {
     pub(super) name: String,

@@ -1,5 +1,3 @@
-//! A factor of a tensor: its verdict as data and text.
-
 use tpc_ir::{Class, Inst};
 use tpc_passes::plan::{
     Cost, FactorExplanation, FactorFacts, ForbiddenSplit, Refusal, SplitOption, Verdict,
@@ -98,7 +96,6 @@ fn facts(compiled: &CompiledModel, facts: &FactorFacts) -> FactorReport {
     }
 }
 
-/// Returns an option's ranges, `[start, len]` per device.
 fn ranges(o: &SplitOption) -> Vec<[u64; 2]> {
     o.ranges.iter().map(|r| [r.start, r.len]).collect()
 }
@@ -111,7 +108,7 @@ fn class_name(compiled: &CompiledModel, c: Class) -> String {
     format!("{c} `{}`", compiled.sharded.class(c).name)
 }
 
-/// Describes a split factor: class, ranges, part of a chain, and ends of ranges.
+/// Describes a split factor: class, ranges, part of a chain, and permitted ends of ranges.
 fn split(
     compiled: &CompiledModel,
     facts: &FactorFacts,
@@ -142,7 +139,6 @@ fn left_whole(layers: &[Option<u32>], chosen: &Cost, whole: &Cost) -> String {
     )
 }
 
-/// Describes why a factor must be whole, with the op.
 fn forbidden(
     compiled: &CompiledModel,
     facts: &FactorFacts,
@@ -169,7 +165,7 @@ fn forbidding_op(reason: &Refusal) -> Option<Inst> {
     }
 }
 
-/// Lists the classes that an option excludes, three by name.
+/// Lists the classes that an option excludes, at most three by name.
 fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     const SHOWN: usize = 3;
     let names = classes.iter().take(SHOWN).map(|&c| class_name(compiled, c));
@@ -184,7 +180,7 @@ fn excluded_classes(compiled: &CompiledModel, classes: &[Class]) -> String {
     }
 }
 
-/// Describes a whole factor that could be split: the split, excluded alternatives, and both costs.
+/// Describes a whole factor that could be split: the split, the classes that it excludes, and both costs.
 fn possible(
     option: &SplitOption,
     excluded: &str,
@@ -210,7 +206,7 @@ fn compare_cost(chosen: &Cost, alternative: &Cost) -> &'static str {
     } else if loss > 0.0 {
         "costs more"
     } else {
-        "costs less, which the search did not find"
+        "costs less, but the search missed it"
     }
 }
 

@@ -1,5 +1,3 @@
-//! Reasons for the splits of tensors, factor by factor.
-
 mod factor;
 pub(super) mod report;
 mod text;
@@ -16,7 +14,7 @@ use super::plan::TensorReport;
 use crate::format::lens;
 use crate::pipeline::CompiledModel;
 
-/// Explains the splits of these values of the placed graph; equal layers together.
+/// Explains the splits of these values of the placed graph. Equal layers share an explanation.
 pub fn explain(
     compiled: &CompiledModel,
     values: &[Value],
@@ -36,8 +34,8 @@ pub fn explain(
         .collect()
 }
 
-/// The key of equal tensors in different layers: the layer's signature, the tensor's position, and the ranges of its
-/// factors.
+/// The key of equal tensors in different layers: the signature of the layer, the tensor's position, and the ranges of
+/// its factors.
 type SimilarityKey<'a> = (&'a Signature, usize, Vec<Option<&'a [Interval]>>);
 
 fn alike(compiled: &CompiledModel, v: Value) -> Option<SimilarityKey<'_>> {

@@ -1,5 +1,3 @@
-//! The report's key `why`.
-
 use serde::Serialize;
 use tpc_ir::Dim;
 use tpc_passes::plan::Cost;
@@ -19,9 +17,9 @@ pub struct WhyReport {
     pub layer: Option<u32>,
     /// The place.
     pub place: String,
-    /// Tensors of other layers with the same split for the same reasons.
+    /// Tensors of other layers that are split in the same way for the same reasons.
     pub alike: Vec<String>,
-    /// Factors of each axis: a product per segment, the major factor first.
+    /// Factors of each axis: a product per segment, with the major factor first.
     pub axes: Vec<String>,
     /// The factors.
     pub factors: Vec<FactorReport>,
@@ -51,23 +49,23 @@ impl From<&Dim> for Size {
 /// One factor of a tensor.
 #[derive(Clone, Debug, Serialize)]
 pub struct FactorReport {
-    /// The handle: `f7` in `dump --stage factors`.
+    /// Handle in `dump --stage factors`, such as `f7`.
     pub factor: String,
     /// The size.
     pub size: Size,
-    /// A name such as `kv heads`; `None` if the factor is in no weight or state.
+    /// Name such as `kv heads`; `None` if no weight or state has the factor.
     pub kind: Option<&'static str>,
-    /// Ranges end at multiples of this; null if quantisation blocks permit no position.
+    /// Ranges end at multiples of this number; null if quantisation blocks permit no position.
     pub granule: Option<u64>,
-    /// True if ranges may end inside blocks, which devices then share.
+    /// True if ranges may end inside blocks, which two devices then hold.
     pub shares_blocks: bool,
-    /// Weights and states that it runs through.
+    /// Weights and states with this factor.
     pub through: Vec<ThroughReport>,
     /// `split`, `one device`, `elsewhere`, `forbidden`, `possible` or `contradiction`.
     pub verdict: &'static str,
     /// The class that splits it.
     pub class: Option<String>,
-    /// Indices per device; for a whole factor, the indices of the alternative.
+    /// Indices per device. For a whole factor, these are the indices of the alternative.
     pub ranges: Vec<[u64; 2]>,
     /// The reason that forbids a split.
     pub reason: Option<String>,
@@ -79,9 +77,9 @@ pub struct FactorReport {
     pub op_layer: Option<u32>,
     /// Classes that the alternative excludes.
     pub instead_of: Vec<String>,
-    /// The choice's cost in the layers that the alternative would change.
+    /// Cost of the plan in the layers that the alternative would change.
     pub chosen: Option<CostReport>,
-    /// The alternative's cost in these layers: splitting a whole factor, or leaving a split one whole.
+    /// Cost of the alternative in these layers: a whole factor split, or a split factor whole.
     pub alternative: Option<CostReport>,
     #[serde(skip)]
     pub(super) text: String,
@@ -94,24 +92,24 @@ pub struct ThroughReport {
     pub tensor: String,
     /// The axis.
     pub axis: usize,
-    /// The position among the axis's factors, from 0, major first.
+    /// Position among the factors of the axis, from 0, major first.
     pub position: usize,
     /// Number of factors of the axis.
     pub factors: usize,
-    /// The segment, from 0; null for all.
+    /// Segment, from 0; null for all segments.
     pub segment: Option<usize>,
     #[serde(skip)]
     pub(super) text: String,
 }
 
-/// Times and bytes.
+/// Times and bytes of a choice.
 #[derive(Clone, Debug, Serialize)]
 pub struct CostReport {
-    /// µs per token.
+    /// Time per token in µs.
     pub decode_us: f64,
-    /// µs per prompt batch.
+    /// Time per prompt batch in µs.
     pub prefill_us: f64,
-    /// The compared price, in µs per token.
+    /// The price that the search compares, in µs per token.
     pub price_us: f64,
     /// Bytes of weights and states per device.
     pub bytes: Vec<u64>,

@@ -1,5 +1,3 @@
-//! The explanations as text, which `tpc plan --why` prints after the tables.
-
 use std::fmt::Write;
 
 use super::report::{Size, ThroughReport, WhyReport};
@@ -43,7 +41,7 @@ pub(crate) fn render(all: &[WhyReport], width: u16) -> String {
     out
 }
 
-/// Lists other tensors with the factor, at most `SHOWN`. Tensors of the same layer come first.
+/// Lists other tensors with this factor, at most `SHOWN`. Tensors of the same layer come first.
 fn linked_tensors(all: &[ThroughReport], of: &WhyReport) -> String {
     const SHOWN: usize = 8;
     let others: Vec<&ThroughReport> = all.iter().filter(|t| t.tensor != of.tensor).collect();

@@ -51,7 +51,7 @@ function count(n) {
 const percent = (x) => `${x >= 0.1 ? (x * 100).toFixed(0) : significant(x * 100)} %`;
 const plural = (n, one, many) => `${grouped(n)} ${n === 1 ? one : many ?? `${one}s`}`;
 
-// 0–14, 17, 20–22
+// Formats runs of numbers: 0–14, 17, 20–22.
 function span(layers) {
   const out = [];
   for (let i = 0, j; i < layers.length; i = j + 1) {

@@ -4,7 +4,7 @@ function layerMap() {
   const n = LAYERS.length;
   const rows = LANES.length;
   const height = Math.max(9, Math.min(34, 230 / rows));
-  // Bytes per layer and lane: split or whole there, held by all, caches.
+  // Bytes per layer and lane: own weights, weights that all devices hold, caches.
   const cells = LAYERS.map(({ l, k }) => {
     const out = LANES.map(() => ({ own: 0, copy: 0, cache: 0 }));
     for (const t of DATA.kinds[k]) {
@@ -75,7 +75,7 @@ function layerMap() {
   });
   selection.listeners.push((r) => buttons.forEach((b, i) => b.setAttribute("aria-pressed", String(Boolean(r && i >= r[0] && i <= r[1])))));
 
-  // Kinds: a letter if the run is wide enough; the line above alternates.
+  // Shows the letter of each kind if the run is wide enough. The line above alternates.
   const kindRow = h("div", { class: "kindrow", "aria-hidden": "true" });
   for (let i = 0, odd = false; i < n; odd = !odd) {
     let j = i;

@@ -15,7 +15,7 @@ const nameIn = (name, layer) => shown(typeof name === "string" ? name : `${name[
 const perDevice = (numbers, i) => (Array.isArray(numbers) ? numbers[i] : numbers);
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
-// The ranges of a device, `[start, length]` each; at most `most` of them.
+// Returns at most `most` ranges of a device, `[start, length]` each.
 function rangesOf(runs, most = 4096) {
   const out = [];
   for (const [start, length, stride, n] of runs) {
@@ -104,13 +104,13 @@ const TENSORS = [];
   }
 }
 const LAYERS = (DATA.layers ?? []).slice().sort((a, b) => (a.l ?? -1) - (b.l ?? -1));
-// Lanes of the memory and of the timeline; the host only if it takes part.
+// Lanes of the memory and of the timeline. The host has a lane only if it takes part.
 const withHost = (takesPart) => [...DEVICES.keys(), ...(takesPart ? [HOST] : [])];
 const onHost = (p) => p !== undefined && !PLACES[p].devices.length;
 const LANES = withHost(TENSORS.some((g) => onHost(g.t.p)));
 const TIME_LANES = withHost((DATA.flows ?? []).flat().some((s) => onHost(s.p) || onHost(s.f)));
 
-// 8 × 128, 1792 · 1792 · 1536, 352 to 384
+// Formats sizes: 8 × 128, 1792 · 1792 · 1536, 352 to 384.
 function lens(all) {
   if (all.every((n) => n === all[0])) return `${all.length} × ${grouped(all[0])}`;
   if (all.length > 4) return `${grouped(Math.min(...all))} to ${grouped(Math.max(...all))}`;

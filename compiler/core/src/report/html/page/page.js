@@ -2,10 +2,10 @@
 
 {
   let theme = null;
-  try { theme = localStorage.getItem("tpc-theme"); } catch { /* No storage: the system's choice. */ }
+  try { theme = localStorage.getItem("tpc-theme"); } catch { /* Without storage, use the system's theme. */ }
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const page = document.getElementById("page");
-  document.body.prepend(h("a", { class: "skip", href: PLAN ? "#tensors" : "#findings" }, PLAN ? "To the tensors" : "To the findings"));
+  document.body.prepend(h("a", { class: "skip", href: PLAN ? "#tensors" : "#findings" }, PLAN ? "Skip to the tensors" : "Skip to the findings"));
   document.body.append(svg("svg", { width: 0, height: 0, style: { position: "absolute" }, "aria-hidden": "true" }, defs), tipBox);
   page.append(head(), verdict());
   if (PLAN) {

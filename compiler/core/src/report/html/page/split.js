@@ -24,13 +24,13 @@ function swatch(d) {
   return h("span", { class: "dev" }, h("span", { class: "swatch", style: { "--c": colour(d), "--on": `var(--t${hue(d)})` }, "aria-hidden": "true" }, mark(d)), h("span", { class: "label" }, deviceName(d)));
 }
 
-// `what` has place, ranges and size as `describe` gives them, and may be partial.
+// `what` has place, ranges and size from `describe`, and may be a partial sum.
 function lanes(what, height, lanesShown = LANES) {
   const n = lanesShown.length;
   const pitch = height / n;
   const thick = pitch > 3 ? pitch - 1 : pitch * 0.86;
   const out = svg("svg", { class: "lanes", height, "aria-hidden": "true" });
-  // Positions are shares of the width, so that textures keep their shape.
+  // Positions are percentages of the width, so that textures keep their shape.
   const share = (x) => `${((x / (what.size || 1)) * 100).toFixed(3)}%`;
   const whole = what.size || 1;
   const rect = (x, y, width, more) => out.append(svg("rect", { x: share(x), y, width: share(Math.max(width, whole * 0.002)), height: thick, ...more }));

@@ -41,7 +41,7 @@ function head() {
 function toggleTheme() {
   const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   setTheme(next);
-  try { localStorage.setItem("tpc-theme", next); } catch { /* The choice lasts as long as the page. */ }
+  try { localStorage.setItem("tpc-theme", next); } catch { /* Without storage, the choice is lost with the page. */ }
 }
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
@@ -73,8 +73,8 @@ function usable(d, i) {
 const rooms = () => [...DEVICES.map((d, i) => [d, usable(d, i)]), [PLAN.host, usable(PLAN.host, HOST)]];
 
 function fitting() {
-  if (rooms().some(([d, room]) => room !== null && d.total_bytes > room)) return "It does not fit.";
-  return DEVICES.some((d, i) => usable(d, i) !== null) ? "It fits." : "No memory is given, so tpc cannot tell if the plan fits.";
+  if (rooms().some(([d, room]) => room !== null && d.total_bytes > room)) return "The plan does not fit.";
+  return DEVICES.some((d, i) => usable(d, i) !== null) ? "The plan fits." : "No memory is given, so tpc cannot tell if the plan fits.";
 }
 
 const PROGRAMS = [["tpc", "tpc"], ["ik_llama.cpp", "ik_llama.cpp"], ["llama.cpp", "llama.cpp"], ["llama.cpp_by_layers", "llama.cpp, by layers"]];

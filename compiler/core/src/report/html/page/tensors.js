@@ -172,7 +172,7 @@ function tensorBrowser() {
       g.ranges && h("div", { class: "ticks" }, [0, 0.25, 0.5, 0.75, 1].map((x) => h("span", {}, grouped(g.size * x)))),
     ];
     const ranges = (i) => {
-      if (!g.ranges) return "all of it";
+      if (!g.ranges) return "whole tensor";
       const runs = g.ranges[i];
       if (!runs.length) return "nothing";
       const words = runs.slice(0, 6).map(([start, length, stride, n]) => (n ? `${grouped(n)} × ${grouped(length)}, every ${grouped(stride)} from ${grouped(start)}` : `${grouped(start)}–${grouped(start + length - 1)}`));
@@ -188,7 +188,7 @@ function tensorBrowser() {
     if (readers.length) {
       out.push(h("h4", {}, "Read by"), h("ul", {}, readers.map((s) => h("li", {}, h("code", {}, s.op), ` → ${nameIn(s.n, layers[0])}: ${time(slowest(s, 0))} per token${s.x ? ", a partial sum" : ""}`))));
     }
-    out.push(h("h4", {}, "Why is it split so?"), h("p", { class: "small" }, h("code", {}, `tpc plan … --why '${nameIn(g.t.n, layers[0])}'`)));
+    out.push(h("h4", {}, "Why this split?"), h("p", { class: "small" }, h("code", {}, `tpc plan … --why '${nameIn(g.t.n, layers[0])}'`)));
     return out.filter(Boolean);
   }
   const readersOf = (g, layer) => {
@@ -213,9 +213,9 @@ function tensorBrowser() {
         example({ ranges: [[[0, 50]], [[50, 50]]], size: 100 }, "Split: each device has a range."),
         example({ ranges: [[[0, 30], [60, 10], [80, 10]], [[30, 30], [70, 10], [90, 10]]], size: 100 }, "Segments: fused tensors are split part by part."),
         example({ ranges: [[[0, 54]], [[46, 54]]], size: 100, twice: [[46, 54]] }, "Framed: indices that two devices hold, for a block or a KV head that cannot be cut."),
-        example({}, "Mirrored: every device holds all of it."),
+        example({}, "Mirrored: every device holds the whole tensor."),
         example({ partial: true }, "Partial: the sum over the devices is pending (timeline steps only)."),
-      ] : example({}, "One device holds all."),
+      ] : example({}, "One device holds the whole tensor."),
       h("p", {}, h("kbd", {}, "/"), " search  ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " rows  ", h("kbd", {}, "Enter"), " details  ", h("kbd", {}, "Esc"), " close  ", h("kbd", {}, "t"), " theme"))];
   }
 

@@ -4,7 +4,7 @@ const slowest = (s, b) => (Array.isArray(s.us[b]) ? Math.max(...s.us[b]) : s.us[
 const isCopy = (s) => s.f !== undefined;
 const bytesEach = (s, b) => perDevice(s.b[b], 0);
 
-// Bytes as in the plan: one participant's operand of a collective, every link of a copy.
+// Counts bytes as the plan does: one participant's operand for a collective, every link for a copy.
 function bytesOf(s, b) {
   if (!s.b) return 0;
   return Array.isArray(s.b[b]) ? sum(s.b[b]) : s.b[b] * (s.c ?? 1);
@@ -190,7 +190,7 @@ function timeline() {
         if (drawn) text(...drawn, first, isCopy(e.s) ? `${mark(PLACES[e.s.f].lanes[0])} → ${PLACES[e.s.p].lanes.length > 1 ? "all" : mark(PLACES[e.s.p].lanes[0])}` : opWord(e.s), isCopy(e.s) ? "" : "on");
       }
     }
-    // Times from the start of the window.
+    // The times count from the start of the window.
     const step = niceStep((t1 - t0) / Math.max(2, (width - left) / 110));
     for (let i = 0; i * step <= t1 - t0; i += 1) {
       const at = x(t0 + i * step);
