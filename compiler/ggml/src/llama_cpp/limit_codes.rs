@@ -1,5 +1,5 @@
-//! Codes for the limits of llama.cpp's tensor split. Command-line lints report them; plans name them as the reason for
-//! omitting a llama.cpp command.
+//! Codes for the limits of llama.cpp's tensor split. Command-line lints report a limit; a plan names it as the reason
+//! for omitting the llama.cpp command.
 
 use tpc_ir::Code;
 
@@ -29,12 +29,12 @@ pub const SLOPES: Code = Code::error(
     "TPC0902",
     "llama.cpp's tensor split with ALiBi",
     "ALiBi has a slope per head. llama.cpp numbers the heads of each device from 0, so all devices but the first use \
-     wrong slopes, without a message. tpc uses the right numbers.",
+     wrong slopes, without a message. tpc numbers the heads of the whole model.",
 )
 .example("a BLOOM model on two devices.")
 .cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
 
-/// Weights of attention on the host.
+/// Attention weights on the host.
 pub const ATTENTION_ON_HOST: Code = Code::error(
     "TPC0903",
     "llama.cpp's tensor split with attention weights on the host",
@@ -54,7 +54,7 @@ pub const MANY_DEVICES: Code = Code::error(
 .example("`-sm tensor` with 17 entries in `-ts`.")
 .cure("use at most 16 devices with llama.cpp; tpc plans up to 64.");
 
-/// A model whose tensor split fails, as measured.
+/// A model whose tensor split failed in a test run.
 pub const MEASURED_FAILURE: Code = Code::error(
     "TPC0915",
     "llama.cpp's tensor split fails for this model",
@@ -69,7 +69,7 @@ pub const ONE_NORMED_KV_HEAD: Code = Code::error(
     "TPC0921",
     "llama.cpp's tensor split with one normalised KV head",
     "llama.cpp 0.8.0 aborts at the first generated token if attention has one KV head and normalises keys or values \
-     per head: it takes the token's single row for split. Prompts pass. One device aborts, too.",
+     per head: llama.cpp treats the token's single row as split. Prompts pass. One device aborts, too.",
 )
 .example("Gemma 3 270M or 1B with `-sm tensor`.")
 .cure("use `-sm layer` or `-sm none` with llama.cpp, or the `tpc` command in the help.");
@@ -84,7 +84,7 @@ pub const ROWS_OF_ONE_BLOCK: Code = Code::error(
 .example("experts of 256 columns in Q4_K.")
 .cure("use a type with smaller blocks (q8_0, q4_0), `-sm layer` with llama.cpp, or the `tpc` command in the help.");
 
-/// Linear attention with key heads and value heads that llama.cpp splits differently.
+/// Linear attention whose key heads and value heads llama.cpp splits differently.
 pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
     "TPC0923",
     "llama.cpp splits linear attention's heads inconsistently",
@@ -155,7 +155,7 @@ pub const NOT_LISTED: Code = Code::warning(
 .example("`-sm graph` with a DeepSeek model.")
 .cure("use `-sm layer`.");
 
-/// A part of a feed-forward layer on the host.
+/// A feed-forward layer with matrices on the host and on the devices.
 pub const FEED_FORWARD_TORN: Code = Code::error(
     "TPC0934",
     "llama.cpp's tensor split with a divided feed-forward layer",
@@ -167,7 +167,7 @@ pub const FEED_FORWARD_TORN: Code = Code::error(
 .cure("put the whole layer on the host (`-ot 'ffn_.*_exps=CPU'`), or only `ffn_down`; or use the `tpc` command \
        in the help.");
 
-/// A bias on the host of a split matrix.
+/// A bias on the host whose split matrix is on the devices.
 pub const OUTPUT_BIAS_ON_HOST: Code = Code::error(
     "TPC0935",
     "llama.cpp's tensor split with an output bias on the host",

@@ -1,5 +1,3 @@
-//! Helpers for tests of lines.
-
 use super::CommandLine;
 
 /// Parses a valid line without quotes.
