@@ -1,4 +1,4 @@
-//! Appends a record's ops to the graph, or returns the reason against it.
+//! Appends a record's ops to the graph.
 
 use tpc_ir::op::{Attr, Cast, InferredTypes, TypeError};
 use tpc_ir::{DType, Op, TensorType, Value};
@@ -10,7 +10,7 @@ use super::record::Record;
 pub(super) enum OpaqueReason {
     /// An unknown op.
     Unknown,
-    /// An op without a rule, for this reason.
+    /// A form that the IR lacks.
     NoRule(&'static str),
     /// A form of the op that the IR lacks.
     Form(String),
@@ -26,7 +26,6 @@ pub(super) fn form(what: &str) -> OpaqueReason {
     OpaqueReason::Form(what.to_owned())
 }
 
-/// Returns exactly `N` operands.
 pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
     let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
@@ -70,7 +69,7 @@ pub(super) fn push_packed(
     Ok(m.declare(op, operands, types, &t.name))
 }
 
-/// Returns the value if it has the captured sizes, rounded if ggml's result has fewer bits.
+/// Returns the value if it has the captured sizes. Rounds it if ggml's result has fewer bits.
 pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     let same = found.dims == dims(t.ne());

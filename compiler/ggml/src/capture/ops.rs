@@ -1,5 +1,3 @@
-//! Lowers a capture's ops, one record after another.
-
 use tpc_ir::op::TypeError;
 use tpc_ir::{RANK, Value};
 
@@ -17,7 +15,7 @@ const NONE_NEEDED: &str = "no action needed: operands and result stay whole";
 pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let t = &m.tensors[index];
     if t.is_pure_view() || t.is_empty() {
-        // A read appends a view. An op without elements has no computation.
+        // A read appends a view. An op without elements computes nothing.
         return Ok(());
     }
     let is_there = |s: &usize| !m.tensors[*s].is_empty();
@@ -65,14 +63,14 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// Returns an error for a copy that does not write to its destination.
+/// Returns the reason if a copy does not write to its destination.
 fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
 }
 
-/// Stores the lowered values in the record's memory, or an opaque op's result if the lowering failed.
+/// Stores the lowered values in the record's memory. If the lowering failed, stores the result of an opaque op.
 fn remember(
     m: &mut Memory<'_>,
     index: usize,
@@ -113,7 +111,7 @@ fn remember(
     })
 }
 
-/// Appends the record's ops, and returns its result or the results that it packs.
+/// Appends the record's ops. Returns the result, or several results that ggml packs into one tensor.
 fn compute(
     m: &mut Memory<'_>,
     t: &Record,

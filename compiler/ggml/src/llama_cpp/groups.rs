@@ -757,7 +757,7 @@ pub const LOG_SWITCHES: OptionSpec = option(
 /// The progress of a benchmark.
 pub const BENCH_PROGRESS: OptionSpec = option(S::Other, Switch, "", &["--progress"]);
 
-/// Switches that print help and versions.
+/// Switches that print usage, cached models or shell completions.
 pub const QUESTIONS: OptionSpec = option(
     S::Other,
     Switch,

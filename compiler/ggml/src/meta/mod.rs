@@ -2,15 +2,16 @@
 //! tensor`.
 //!
 //! The back end infers how the devices hold each tensor of a finished graph: split along one axis, mirrored, or as a
-//! partial sum. Weights and caches are split by name, other tensors by the op's rule. If a rule
-//! rejects the sources, the process aborts. This module predicts that for a captured graph:
+//! partial sum. Names determine the split of weights and caches; the op's rule determines the state of other tensors.
+//! If a rule rejects the sources, the process aborts. This module predicts the abort for a captured graph:
 //!
-//! 1. `weights` gives the leaves their states, with each layer's heads from `layers`; 2. `rules` is the table of ops.
-//! `infer` applies it up to the first refused op; `silent` finds accepted ops with a wrong result; 3. [`repair`]
-//! searches for an equivalent, accepted graph by equality saturation; 4. `report` turns faults and repairs into
-//! diagnostics.
+//! 1. `weights` gives the leaves their states, with the heads of each layer from `layers`.
+//! 2. `infer` applies the table of op `rules` up to the first refused op. `silent` finds accepted ops with a wrong
+//! result.
+//! 3. [`repair`] searches for an equivalent graph that ggml accepts.
+//! 4. `report` turns faults and repairs into diagnostics.
 //!
-//! The rules are ggml's and do not affect tpc's plans.
+//! The rules do not affect tpc's plans.
 
 mod codes;
 mod fault;

@@ -61,7 +61,7 @@ fn product(call: &Call<'_>) -> InferredState {
     }
 }
 
-/// Returns the result's split along a batch axis. The result may have more batches than the first source.
+/// Returns the split of the result along a batch axis. The result may have more batches than the first source.
 fn batch(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Rejection> {
     match s.scaled(call.ne[s.axis], a.ne[s.axis].max(1)) {
         Some(s) => Ok(s.into()),

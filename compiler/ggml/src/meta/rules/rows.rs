@@ -1,4 +1,4 @@
-//! Ops on whole rows, and rows by index.
+//! Ops on whole rows, and ops that gather or scatter rows by index.
 
 use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;

@@ -1,4 +1,4 @@
-//! Ops that every device computes of whole sources.
+//! Ops that every device computes from whole sources.
 
 use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
