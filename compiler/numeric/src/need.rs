@@ -1,21 +1,19 @@
-//! Counts the memory and arithmetic of a run before it allocates.
-
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Bindings, Budget, BudgetExceeded, Graph, InstData, Op, OpLocation, Resource, Value};
 use tpc_runtime::Tensor;
 
 use super::feed::Feed;
 
-/// The run's name in budget errors.
 const RUNNING: &str = "running the small model";
 
-/// Bytes of an element in the 64-bit executor.
+/// The size of an element in the 64-bit executor, in bytes.
 const ELEMENT: u64 = 8;
 
-/// Operations of the executor per step.
+/// The number of executor operations per step.
 const OPERATIONS: u64 = 64;
 
-/// Charges a graph's run on all batches: the peak of live bytes, with weights and states, and the operations.
+/// Charges the budget for running a graph on all batches: the peak of live bytes, including weights and states, and
+/// the operations.
 ///
 /// # Errors
 /// Returns an error that names the instruction that exhausts the budget.
@@ -35,7 +33,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     for (inst, data) in graph.insts() {
         let made = data.results.iter().map(|&v| elements(v));
         let made = made.fold(0, u64::saturating_add);
-        // A transfer makes a copy per result, and an op may unpack an operand.
+        // A transfer copies each result, and an op may unpack an operand.
         let read = data.operands.iter().map(|&v| elements(v));
         let read = read.fold(0, u64::saturating_add);
         live = live.saturating_add(made.saturating_mul(ELEMENT));
@@ -67,7 +65,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     Ok(())
 }
 
-/// Charges successive runs of these graphs: all operations, and the largest number of bytes.
+/// Charges the budget for runs of these graphs in sequence: the sum of operations, and the maximum of bytes.
 ///
 /// # Errors
 /// Returns an error that names the instruction that exhausts the budget.
@@ -92,13 +90,13 @@ pub(super) fn bytes(tensor: &Tensor) -> u64 {
     sizes.fold(ELEMENT, u64::saturating_mul)
 }
 
-/// Returns the steps of a comparison with `numbers`: per number, find the element of the whole tensor and read both.
+/// Returns the steps of a comparison. Per number, it finds the element of the whole tensor and reads both numbers.
 pub(super) const fn comparison(numbers: &[f64]) -> u64 {
     const EACH: u64 = 4;
     1 + numbers.len() as u64 * EACH / OPERATIONS
 }
 
-/// Counts a value's elements; `u64::MAX` beyond 64 bits.
+/// Returns the number of elements of a value; `u64::MAX` if it exceeds 64 bits.
 fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
     let dims = graph.value(v).ty.dims.iter();
     let sizes = dims.map(|d| d.eval(bindings).unwrap_or(u64::MAX));
@@ -115,7 +113,7 @@ fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     match data.op.category() {
         OpCategory::Product => size(0, 0),
         OpCategory::Heavy => match data.op {
-            // Each cell takes a dot product with a row of K, and adds its part of V.
+            // Each cell takes a dot product with a row of K, and a multiplication by a row of V.
             Op::FlashAttn(_) => size(1, 1).saturating_mul(2),
             _ => size(0, 0),
         },

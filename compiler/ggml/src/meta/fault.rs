@@ -16,7 +16,7 @@ pub enum FaultKind {
     Whole,
     /// Split indices, positions or ids.
     States,
-    /// Matrix product factors in incompatible states.
+    /// Incompatible states of the factors of a matrix product.
     Product,
     /// Different states of the operands of an elementwise op.
     Elementwise,

@@ -32,8 +32,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Returns the layers of records. A name gives the layer of a weight or cache; an op has the layer of its last
-    /// operand.
+    /// Returns the layers of records. A name gives the layer of a weight or cache; an op has the last layer that it
+    /// depends on.
     pub(super) fn from_records(records: &[Record]) -> Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {

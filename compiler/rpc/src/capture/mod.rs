@@ -1,8 +1,8 @@
-//! Captures: clients' graphs in the format that `tpc lint --graph` reads.
+//! Captures: graphs of clients, in the format that `tpc lint --graph` reads.
 //!
-//! A capturing device looks like an ordinary device to the client. It drops written data, reads zeros, and records
-//! graphs instead of computing them; large weights need not be sent. A capture adds the role of each leaf ([`roles`])
-//! and the sizes of further graphs of the same structure ([`structure`]).
+//! A capturing device looks like an ordinary device to the client. It drops written data, returns zeros, and records
+//! graphs instead of computing them. Clients need not send large weights. A capture includes the role of each leaf
+//! ([`roles`]), and the sizes of other graphs of the same structure ([`structure`]).
 
 mod records;
 mod roles;
@@ -31,7 +31,8 @@ impl Captures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns one text per kind of graph, in order of first occurrence, with the sizes of all its graphs.
+    /// Returns one capture per kind of graph, in order of first occurrence. Each has the sizes of all graphs of its
+    /// kind.
     pub fn texts(&self) -> Vec<String> {
         let kinds = self.structures().records();
         kinds.iter().map(|records| write(records)).collect()
@@ -56,7 +57,7 @@ impl Device for Captures {
 struct Capturing {
     captures: Captures,
     roles: Roles,
-    /// The last recorded graph; its repetitions are only counted.
+    /// The last recorded graph.
     last: Option<Arc<Graph>>,
 }
 

@@ -1,6 +1,6 @@
-//! The roles of leaves, from the use of their buffers.
+//! The roles of leaves, inferred from the use of their buffers.
 //!
-//! - Buffers with results of a graph also hold inputs, which the client fills before each graph.
+//! - A buffer with results of a graph also holds inputs, which the client fills before each graph.
 //! - A tensor that a graph overwrites but does not create makes its whole buffer a state.
 //! - Data that the client wrote only before the first graph are weights.
 
@@ -27,14 +27,13 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Forgets a freed buffer.
     pub fn forget(&mut self, buffer: u64) {
         self.results.remove(&buffer);
         self.states.remove(&buffer);
         self.later.remove(&buffer);
     }
 
-    /// Records a write. Returns true if the span was a weight until now.
+    /// Records a write. Returns true if the span was a weight before the write.
     pub fn written(&mut self, span: Span) -> bool {
         let held = self.results.contains(&span.buffer) || self.states.contains(&span.buffer);
         let is_new = self.any_graph
@@ -48,7 +47,6 @@ impl Roles {
         is_new
     }
 
-    /// Records a computation.
     pub fn computes(&mut self, graph: &Graph, buffers: &Buffers) {
         let nodes: BTreeSet<usize> = graph.nodes.iter().copied().collect();
         let inside = |at: usize| buffers.span(&graph.tensors[at]).ok().map(|s| s.buffer);
@@ -85,7 +83,7 @@ impl Roles {
         })
     }
 
-    /// True if the client wrote any of these bytes after the first graph. A buffer's id is its address.
+    /// True if the client wrote one of these bytes after the first graph. The id of a buffer is its address.
     fn was_written_later(&self, buffer: u64, data: u64, len: u64) -> bool {
         let Some(start) = data.checked_sub(buffer) else {
             return false;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use crate::capture::Record;
 
-/// Returns the removed (`-`) and added (`+`) lines, in order. A tensor has its line number in the capture, or `new`.
+/// Returns the removed (`-`) and added (`+`) lines, in order. A tensor has its line number in the capture, or `newN`.
 pub(super) fn diff(old: &[Record], new: &[Record]) -> String {
     let before = lines(old);
     let after = lines(new);

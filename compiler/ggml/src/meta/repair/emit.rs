@@ -396,7 +396,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the record itself if it owns packed memory and has a name, else a copy.
+    /// Returns the record `at` if it owns packed memory and `name` is empty, else a copy with this name.
     pub(super) fn ensure_packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {
