@@ -1,7 +1,7 @@
-//! Structured messages: text, names and numbers as separate typed parts.
+//! Structured messages with typed parts: text, names and numbers.
 //!
-//! [`message!`](crate::message) assembles a message. Messages of different layers or device counts are compared without
-//! their layer or number parts, so texts are never parsed.
+//! [`message!`](crate::message) assembles a message. To compare the messages of different layers or device counts,
+//! the layer or number parts are ignored; the text is never parsed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,7 +17,6 @@ pub struct Name {
 }
 
 impl Name {
-    /// Creates a name without a layer.
     pub fn plain(name: impl Into<String>) -> Name {
         Name {
             before: name.into(),
@@ -94,7 +93,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Replaces the `{}` of a template. [`message!`](crate::message) has checked the number of arguments.
+    /// Replaces each `{}` of a template. [`message!`](crate::message) has checked the number of arguments.
     #[doc(hidden)]
     pub fn assemble(template: &'static str, arguments: Vec<Message>) -> Message {
         let mut parts = Vec::new();
@@ -126,7 +125,7 @@ impl Message {
         }
     }
 
-    /// Returns the first layer in the message.
+    /// Returns the first layer number in the message.
     pub fn layer(&self) -> Option<u32> {
         self.parts.iter().find_map(|p| match p {
             Part::Name(name) => name.layer(),
@@ -155,7 +154,7 @@ impl Message {
         })
     }
 
-    /// Combines messages that differ only in numbers, such as `2/3/5`.
+    /// Combines messages that differ only in numbers: `2/3/5`.
     pub fn alongside(all: &[Message]) -> Message {
         let Some(first) = all.first() else {
             return Message::default();
@@ -213,7 +212,7 @@ impl Serialize for Message {
 
 /// An argument of a template.
 pub trait Argument {
-    /// Returns the phrase.
+    /// Returns the argument as a message.
     fn phrase(&self) -> Message;
 }
 
@@ -324,9 +323,9 @@ pub const fn places(template: &str) -> Option<usize> {
     Some(n)
 }
 
-/// Creates a message from a template and the arguments for its `{}`; other placeholders do not compile.
+/// Creates a message from a template and an argument for each `{}`. Other placeholders do not compile.
 ///
-/// Names, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become layer-dependent parts. Numbers and
+/// Names, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become parts that depend on the layer. Numbers and
 /// [`Quantity`](crate::Quantity) become parts that depend on the device count.
 #[macro_export]
 macro_rules! message {

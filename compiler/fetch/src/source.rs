@@ -1,5 +1,3 @@
-//! A file on the web, read by byte ranges.
-
 use std::io::{self, Read};
 use std::rc::Rc;
 
@@ -12,10 +10,10 @@ use super::address::Address;
 use super::client::{Answer, Client};
 use super::{codes, status};
 
-/// The maximum number of requests per file; ranges double.
+/// The maximum number of requests per file. Each range is twice as long as the previous range.
 const MAX_REQUESTS: usize = 32;
 
-/// Reads the headers of the model at an address and of its sister shards.
+/// Reads the headers of the model at an address, and of its sister shards.
 ///
 /// # Errors
 /// Returns TPC0430 to TPC0435, or the errors of an invalid header.
@@ -29,7 +27,6 @@ struct Stream {
     body: Box<dyn Read>,
 }
 
-/// A file on a server.
 struct HttpFile {
     client: Rc<Client>,
     /// The address given by the user.
@@ -44,7 +41,7 @@ struct HttpFile {
     requests: usize,
 }
 
-/// A `Content-Range`, such as `bytes 0-1023/4096`: the first and last byte, and the total length if known.
+/// A `Content-Range`, such as `bytes 0-1023/4096`: the first byte, the last byte, and the total length if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContentRange {
     first: u64,
@@ -113,7 +110,7 @@ impl HttpFile {
         }
     }
 
-    /// Records the length, which must agree with earlier responses.
+    /// Records the length of the file, which must be the same in all responses.
     fn learn_len(&mut self, len: u64) -> Result<(), Diagnostic> {
         match self.len.replace(len) {
             Some(before) if before != len => Err(self.wrong(format!(
@@ -135,7 +132,7 @@ impl HttpFile {
         }
     }
 
-    /// Requests a range. Appends a partial response to `to`; a whole file becomes the stream.
+    /// Requests a range. Appends a partial response to `to`; a response with the whole file becomes the stream.
     fn ask(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {
@@ -207,7 +204,7 @@ impl HttpFile {
         }
     }
 
-    /// Makes a whole file the stream, skipping to byte `from`.
+    /// Makes the response the stream, and skips to byte `from`.
     fn whole(&mut self, from: u64, body: Body) -> Result<(), Diagnostic> {
         let mut body: Box<dyn Read> = Box::new(body.into_reader());
         let skipped = io::copy(
