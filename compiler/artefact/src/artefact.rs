@@ -6,7 +6,6 @@ use crate::error::ArtefactError;
 use crate::kernels::{self, KernelModule};
 use crate::manifest::Manifest;
 
-/// The name of the manifest, which is the first entry.
 const MANIFEST: &str = "manifest.ron";
 /// The name of the program's entry.
 pub const MAIN: &str = "programs/main.program";

@@ -13,9 +13,7 @@ use crate::archive::Entry;
 use crate::digest::Digest;
 use crate::error::ArtefactError;
 
-/// The name of the section.
 pub(crate) const SECTION: &str = "kernels";
-/// The name of the index's entry.
 const INDEX: &str = "kernels/index.ron";
 /// The maximum size of the index, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -112,9 +110,6 @@ fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
 type Named<'a> = (String, Cow<'a, [u8]>);
 
 /// Returns the entries of the section; empty without modules.
-///
-/// # Errors
-/// Returns an error if the reader would reject the index.
 pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, ArtefactError> {
     if modules.is_empty() {
         return Ok(Vec::new());
@@ -168,9 +163,6 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
 }
 
 /// Reads the modules from `entries`: all entries after the programs.
-///
-/// # Errors
-/// Returns [`ArtefactError::Kernels`] if an entry is missing, out of order, or differs from its record.
 pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactError> {
     let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == INDEX) else {
         return Err(wrong(format!("{INDEX} is missing before the modules")));

@@ -188,7 +188,6 @@ impl Manifest {
         each.collect()
     }
 
-    /// True if the manifest lists a kernel section.
     pub(crate) fn has_kernels(&self) -> bool {
         self.sections.iter().any(|s| s.name == kernels::SECTION)
     }
@@ -334,7 +333,6 @@ impl Manifest {
     }
 }
 
-/// True if a text is short and has no control characters.
 fn is_plain(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.chars().any(char::is_control)
 }

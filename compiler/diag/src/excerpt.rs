@@ -10,7 +10,6 @@ use tpc_ir::text::{Entity, PrintedGraph};
 pub struct Excerpt {
     name: &'static str,
     text: Arc<str>,
-    /// The number of lines before the excerpt.
     before: usize,
     labels: Vec<(Range<usize>, String)>,
 }

@@ -178,7 +178,6 @@ impl Address {
         format!("{}://{}{}", self.scheme(), self.host, self.path)
     }
 
-    /// Returns the address of a file in the same folder.
     pub(super) fn sibling(&self, name: &str) -> Address {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         Address {

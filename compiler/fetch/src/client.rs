@@ -101,7 +101,6 @@ impl Client {
         })
     }
 
-    /// Requests `len` bytes from offset `first`.
     pub(super) fn get(
         &self,
         address: &Address,
@@ -183,7 +182,6 @@ fn refused(address: &Address, what: String) -> Diagnostic {
     d.help("give the file's final address, or download the file and plan the copy")
 }
 
-/// Parses the certificates of a PEM file.
 fn certificates(pem: &[u8]) -> Result<RootCerts, Diagnostic> {
     let items = parse_pem(pem).filter_map(Result::ok);
     let found: Vec<Certificate<'static>> = items

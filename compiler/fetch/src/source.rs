@@ -29,7 +29,6 @@ struct Stream {
 
 struct HttpFile {
     client: Rc<Client>,
-    /// The address given by the user.
     given: Address,
     /// The address after redirects.
     at: Address,
@@ -69,7 +68,6 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|v| v.to_str().ok())
 }
 
-/// True if the bytes begin like HTML.
 fn is_page(bytes: &[u8]) -> bool {
     let head = bytes.get(..256).unwrap_or(bytes);
     let head = head

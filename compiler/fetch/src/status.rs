@@ -6,7 +6,6 @@ use super::address::Address;
 use super::codes;
 use super::limits::Limits;
 
-/// Returns the diagnostic for an error status.
 pub(super) fn refusal(
     at: &Address,
     status: u16,
@@ -68,7 +67,6 @@ pub(super) fn refusal(
     Diagnostic::new(&codes::REFUSED, at.display_name(), message).help(help)
 }
 
-/// Returns the diagnostic for a failed connection.
 pub(super) fn no_answer(at: &Address, e: &Error, limits: &Limits) -> Diagnostic {
     let host = &at.host;
     let by_hand = format!(

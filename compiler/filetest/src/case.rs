@@ -19,7 +19,6 @@ pub struct Case {
     pub(crate) shapes: Vec<String>,
     /// The offset of the first line below the header.
     pub(crate) body: usize,
-    /// The section, if any.
     pub(crate) section: Option<Section>,
     /// The expected findings. Findings of the header have line 0.
     pub(crate) expected: Vec<Reported>,
@@ -155,7 +154,6 @@ impl Case {
         self.expected.iter().map(|e| e.code.clone()).collect()
     }
 
-    /// Returns a finding on the line of a span.
     pub(crate) fn at(&self, span: Span, code: &str, message: String) -> Reported {
         Reported {
             line: span.line(&self.text),

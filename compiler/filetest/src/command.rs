@@ -68,7 +68,6 @@ impl Command {
         found.map(|(_, c)| *c)
     }
 
-    /// Returns the title of the command's section, if any.
     pub(crate) fn output(self) -> Option<&'static str> {
         match self {
             Command::Place => Some("placed"),

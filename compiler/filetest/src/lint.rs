@@ -83,7 +83,6 @@ fn shardings(
     wrong.collect()
 }
 
-/// Returns the findings about a synthetic model and its plan.
 pub(crate) fn of_model(case: &Case, spec: &str, frontend: &Frontend) -> Outcome {
     match findings(case, spec, frontend) {
         Ok(found) => Outcome::reported(found.iter().map(|d| reported(0, d)).collect()),

@@ -53,10 +53,6 @@ type ModelTensors = HashMap<(Value, usize), Tensor>;
 ///
 /// Values are matched by name. A value is correct if it equals the part of a model value with the same name that its
 /// place should hold. The sharded graph assigns parts to places. The search skips the terms of unreduced sums.
-///
-/// # Errors
-/// Returns an error if the budget does not cover a second run of model and programs, a copy of every model value, and
-/// the comparisons.
 pub(super) fn first_difference(
     shrunk: &ShrunkModel,
     feed: &Feed,

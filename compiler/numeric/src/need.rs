@@ -14,9 +14,6 @@ const OPERATIONS: u64 = 64;
 
 /// Charges the budget for running a graph on all batches: the peak of live bytes, including weights and states, and
 /// the operations.
-///
-/// # Errors
-/// Returns an error that names the instruction that exhausts the budget.
 pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), BudgetExceeded> {
     let bindings = feed.largest();
     let elements = |v: Value| elements(graph, v, &bindings);
@@ -66,9 +63,6 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
 }
 
 /// Charges the budget for runs of these graphs in sequence: the sum of operations, and the maximum of bytes.
-///
-/// # Errors
-/// Returns an error that names the instruction that exhausts the budget.
 pub(super) fn spend_in_turn(
     graphs: &[&Graph],
     feed: &Feed,

@@ -12,7 +12,6 @@ use tpc_synth::Rng;
 /// The number of random elements per type. Tensors are assembled from blocks of these elements.
 const SAMPLES: u64 = 1 << 14;
 
-/// The range of a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Domain {
     /// The range from −1 to 1.

@@ -15,7 +15,6 @@ pub struct Graph {
     pub tensors: Vec<Tensor>,
     /// The positions of the computed tensors, in execution order.
     pub nodes: Vec<usize>,
-    /// The position of each tensor, by id.
     positions: BTreeMap<u64, usize>,
 }
 

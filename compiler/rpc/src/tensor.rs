@@ -8,7 +8,6 @@ use crate::refusal::Refusal;
 
 /// The maximum number of elements; it exceeds the memory of any machine.
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// The number of `op_params` words.
 const PARAMS: usize = 16;
 /// The length of a name in bytes.
 const NAME: usize = 64;

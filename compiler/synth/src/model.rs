@@ -134,7 +134,6 @@ impl<'q> Model<'q> {
     }
 }
 
-/// Returns the tensors, with weights in the forms of the specification.
 fn tensors(
     spec: &Spec,
     metadata: &Metadata,

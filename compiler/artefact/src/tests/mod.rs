@@ -16,7 +16,6 @@ const KEPT: &[u8] = include_bytes!("../../../../tests/data/artefacts/format-1.tp
 
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// Reads a file that may use the CPU's storage format.
 fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
     Artefact::read(bytes, &[StorageFormat::of_granules("rows16")])
 }
@@ -41,7 +40,6 @@ fn packed(entries: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Packs a manifest and a program without checks.
 fn of(manifest: &str, program: &str) -> Vec<u8> {
     packed(&[
         ("manifest.ron", manifest.as_bytes()),

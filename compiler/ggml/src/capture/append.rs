@@ -8,9 +8,8 @@ use super::record::Record;
 
 /// The reason why a record becomes an opaque op.
 pub(super) enum OpaqueReason {
-    /// An unknown op.
     Unknown,
-    /// A form that the IR lacks.
+    /// An op without a rule, for this reason.
     NoRule(&'static str),
     /// A form of the op that the IR lacks.
     Form(String),

@@ -120,7 +120,6 @@ impl Form {
     }
 }
 
-/// True if an op keeps the order of its operand's elements.
 fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
     match op {
         Op::Reshape(_) => true,

@@ -26,7 +26,6 @@ const MUL: Binary = Binary {
 };
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
-/// Returns a copy with the elements in the order of the result.
 pub(super) fn copy(
     m: &mut Memory<'_>,
     t: &Record,

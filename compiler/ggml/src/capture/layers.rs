@@ -56,7 +56,6 @@ impl Flow<'_> {
         flow
     }
 
-    /// Returns the sections of the stream.
     fn sections(&self) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
         let mut section = Vec::new();

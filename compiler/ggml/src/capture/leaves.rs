@@ -80,7 +80,6 @@ impl Leaves {
         }
     }
 
-    /// Appends the leaf to the graph, if the tensor is a leaf without a value.
     pub(super) fn define(&mut self, m: &mut Memory<'_>, tensor: usize) {
         let Some((role, name)) = self.roles.get(&tensor) else {
             return;

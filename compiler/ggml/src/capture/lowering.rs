@@ -16,7 +16,6 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op::{self, GgmlOp, LoweredOp, Lowering};
 
-/// Appends a record's ops. Returns the result, or several results that ggml packs into one tensor.
 pub(super) type Build<'t> = Box<
     dyn FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, OpaqueReason> + 't,
 >;
@@ -56,9 +55,6 @@ fn custom<'t>(
 }
 
 /// Returns the lowering of a record.
-///
-/// # Errors
-/// Returns an [`OpaqueReason`] if the op is unknown, or if the IR lacks the parameters.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
     Ok(match op {

@@ -205,7 +205,6 @@ impl<'t> Memory<'t> {
         !matches!(self.contents[tensor], Content::Empty)
     }
 
-    /// Returns the values of a tensor: one, or several packed results.
     pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
         match &self.contents[tensor] {
             Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
@@ -356,7 +355,6 @@ impl<'t> Memory<'t> {
         Ok((self.reshape(v, ne, name)?, axes))
     }
 
-    /// Writes `new` through the view.
     pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];

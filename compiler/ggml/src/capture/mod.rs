@@ -130,7 +130,6 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
     })
 }
 
-/// Returns the lowered records as a verified graph with layers, but without the records.
 fn finish(
     lowered: LoweredRecords<'_>,
     batch: Vec<(Symbol, u64)>,

@@ -315,7 +315,6 @@ const ITSELF: i64 = -2;
 enum Referent {
     None,
     Itself,
-    /// The position of an earlier record.
     Earlier(usize),
 }
 
@@ -324,7 +323,6 @@ struct Names<'a> {
     name: &'a str,
     own: i64,
     before: &'a BTreeMap<i64, usize>,
-    /// The first line with each id.
     defined: &'a BTreeMap<i64, usize>,
 }
 

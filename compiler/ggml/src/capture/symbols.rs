@@ -45,7 +45,6 @@ impl Size {
 
 type Symbols = BTreeMap<Var, Size>;
 
-/// The sets of symbols to try.
 const ATTEMPTS: [&[Symbol]; 6] = [
     &[
         Symbol::NTokens,

@@ -178,7 +178,6 @@ impl<'h> Facts<'h> {
         self.header.metadata().get_u64(&key).ok().flatten()
     }
 
-    /// Returns the tensors `blk.N.suffix`, by layer.
     fn of_blocks(&self, suffix: &str) -> impl Iterator<Item = (u32, &'h TensorInfo)> {
         let tensors = self.header.tensors().iter();
         tensors.filter_map(move |t| {

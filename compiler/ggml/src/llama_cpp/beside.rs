@@ -130,7 +130,6 @@ impl CommandLine {
         files.filter(|(file, _)| !file.is_empty()).collect()
     }
 
-    /// Returns the position of a device in the line's list of devices.
     fn device(&self, name: &str) -> Option<usize> {
         match buffer(name.trim())? {
             Buffer::Host => None,

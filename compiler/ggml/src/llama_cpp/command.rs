@@ -29,7 +29,6 @@ pub struct CommandLine {
 
 type Words<'w> = Peekable<Iter<'w, String>>;
 
-/// Environment variables that list the visible devices.
 const VISIBLE: [&str; 4] = [
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
@@ -45,7 +44,6 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
-/// Returns the project that publishes the program at this path.
 fn maker(program: &str) -> Maker {
     match program
         .split(['/', '\\'])
@@ -189,14 +187,12 @@ fn devices_in(list: &str) -> Option<usize> {
     (n > 0).then_some(n)
 }
 
-/// Splits `NAME=VALUE`.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     (!name.is_empty() && name.chars().all(upper)).then_some((name, value))
 }
 
-/// Returns the option that an environment variable sets.
 fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let spec = OPTIONS
         .iter()

@@ -7,7 +7,6 @@ use tpc_diag::{Diagnostic, codes};
 
 const MAX_LINES: usize = 64;
 
-/// The settings that affect a plan and may be lists.
 const LISTS: [Setting; 13] = [
     Setting::Model,
     Setting::SplitMode,

@@ -50,7 +50,6 @@ impl Fault {
     }
 }
 
-/// True if a word is a value of an on/off/auto option.
 pub(super) fn is_on_off_auto(word: &str) -> bool {
     is_on_off(word) || matches!(word, "auto" | "-1")
 }
@@ -156,7 +155,6 @@ const CACHE_TYPES: [&str; 9] = [
     "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
 ];
 
-/// The cache types that only ik_llama.cpp has.
 const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
 
 const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];

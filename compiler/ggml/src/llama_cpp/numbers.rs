@@ -4,9 +4,7 @@ use super::programs::Program;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// An integer.
     Whole,
-    /// A real number.
     Real,
 }
 

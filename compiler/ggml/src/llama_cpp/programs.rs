@@ -44,7 +44,6 @@ impl Maker {
     }
 }
 
-/// Strips `.exe` and `ik_` from a file name.
 fn bare(name: &str) -> &str {
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.strip_prefix("ik_").unwrap_or(name)

@@ -50,16 +50,13 @@ impl Proportions {
 /// The unit of a split axis that stays on one device.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// A key head with its query heads.
     KvGroup,
     /// Queries, keys and values, concatenated. Each is split in units of key heads.
     Fused,
-    /// A key head of a recurrence.
     Recurrent,
     /// Indices that the named matrix contracts. The granule is at least 128 elements if that divides the axis, else a
     /// block.
     Inner(&'static str),
-    /// A row of the vocabulary.
     Vocabulary,
 }
 

@@ -27,7 +27,6 @@ impl Words<'_> {
         f32::from_bits(self.int(index).cast_unsigned())
     }
 
-    /// Returns a non-negative word.
     fn size(self, index: usize) -> Result<u64, ParamError> {
         u64::try_from(self.int(index)).map_err(|_| self.wrong(index, "0 or more"))
     }

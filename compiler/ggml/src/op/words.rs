@@ -14,9 +14,7 @@ use WordUse::{Ignored, Read, Unknown};
 /// The meanings of all words of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamWords {
-    /// The meanings of the first words.
     first: &'static [WordUse],
-    /// The meaning of all later words.
     rest: WordUse,
 }
 

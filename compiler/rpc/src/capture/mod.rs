@@ -57,7 +57,6 @@ impl Device for Captures {
 struct Capturing {
     captures: Captures,
     roles: Roles,
-    /// The last recorded graph.
     last: Option<Arc<Graph>>,
 }
 

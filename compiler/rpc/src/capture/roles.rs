@@ -20,7 +20,6 @@ pub struct Roles {
     results: BTreeSet<u64>,
     /// Buffers with memory that graphs overwrote but did not create.
     states: BTreeSet<u64>,
-    /// True if a graph has been computed.
     any_graph: bool,
     /// The ranges of each buffer written after the first graph.
     later: BTreeMap<u64, BTreeMap<u64, u64>>,

@@ -14,7 +14,6 @@ const MAX_KINDS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Structures {
-    /// The position of each key in `kinds`.
     known: BTreeMap<String, usize>,
     kinds: Vec<Kind>,
     computed: u64,
@@ -31,7 +30,6 @@ pub(super) fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
     records.iter().map(Record::ne).collect()
 }
 
-/// Returns the total number of elements.
 pub(super) fn elements(sizes: &[[u64; RANK]]) -> u64 {
     let each = sizes.iter().map(|ne| ne.iter().product::<u64>());
     each.fold(0, u64::saturating_add)
@@ -62,7 +60,6 @@ impl Structures {
         self.kinds[at].add(records);
     }
 
-    /// Returns the records of every kind, with the sizes of all its graphs.
     pub(super) fn records(&self) -> Vec<Vec<Record>> {
         self.kinds.iter().map(Kind::with_sizes).collect()
     }

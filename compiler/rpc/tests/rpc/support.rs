@@ -125,7 +125,6 @@ impl Stream for Wires<'_> {
     }
 }
 
-/// A device that counts graphs.
 #[derive(Default)]
 pub(crate) struct Bytes {
     pub(crate) graphs: Arc<AtomicUsize>,

@@ -31,9 +31,6 @@ use crate::op::OpKind;
 use address::{element, flat, origin, samples};
 
 /// Checks the claims about a graph's records. `lines` has the line of every instruction.
-///
-/// # Errors
-/// Returns [`CaptureError::Lost`] for the first record that loses information.
 pub(super) fn check(
     records: &[Record],
     graph: &Graph,

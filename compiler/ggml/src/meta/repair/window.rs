@@ -17,7 +17,6 @@ pub(super) struct Window {
     pub(super) terms: Terms,
     pub(super) range: Range<usize>,
     pub(super) class: BTreeMap<usize, Id>,
-    /// The terms of the capture and their records.
     pub(super) original: Vec<(usize, Node)>,
     /// The records whose values are needed outside the window, in order.
     pub(super) roots: Vec<usize>,
@@ -25,7 +24,6 @@ pub(super) struct Window {
     pub(super) versions: BTreeMap<usize, u32>,
 }
 
-/// The number of writes, by owner of the memory.
 type Versions = BTreeMap<usize, u32>;
 
 /// True if a repair leaves the record unchanged.

@@ -25,7 +25,6 @@ pub(super) struct Source<'a> {
     pub(in crate::meta) state: &'a SplitState,
 }
 
-/// An op with its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
     pub(in crate::meta) op: &'a GgmlOp,
@@ -94,9 +93,6 @@ fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
 }
 
 /// Returns the state of the result.
-///
-/// # Errors
-/// Returns a [`Rejection`] if ggml would abort.
 pub(super) fn apply(call: &Call<'_>) -> InferredState {
     let Some(rule) = rule(call.op) else {
         return reject(FaultKind::Unknown, "ggml has no rule for this op");

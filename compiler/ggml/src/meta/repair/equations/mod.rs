@@ -53,7 +53,6 @@ pub struct Equation {
     pub name: &'static str,
     /// Both sides of the equation, in words.
     pub says: &'static str,
-    /// Appends terms equal to the given term.
     rewrite: fn(&Terms, &Node, &mut Vec<Tree>),
 }
 
@@ -97,7 +96,6 @@ fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
     terms[id].nodes.iter()
 }
 
-/// True if all sizes from `axis` on are 1.
 fn is_flat_from(ne: Sizes4, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }
