@@ -1,5 +1,3 @@
-//! Finds the first value of the programs that differs from the model.
-
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 

@@ -1,5 +1,3 @@
-//! Random weights in the declared types of a graph.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 

@@ -1,5 +1,3 @@
-//! The element types of a file's tensors, by `llama-quantize`'s names.
-
 use tpc_ir::DType;
 
 /// The file type of a model.

@@ -1,5 +1,3 @@
-//! Round trips and untrusted files.
-
 mod kernels;
 
 use std::collections::BTreeMap;

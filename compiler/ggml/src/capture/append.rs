@@ -1,5 +1,3 @@
-//! Appends a record's ops to the graph.
-
 use tpc_ir::op::{Attr, Cast, InferredTypes, TypeError};
 use tpc_ir::{DType, Op, TensorType, Value};
 

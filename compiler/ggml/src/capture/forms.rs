@@ -1,5 +1,3 @@
-//! ggml ops whose operands or parameters the IR arranges differently.
-
 use tpc_ir::op::{
     Arange, Concat, FlashAttn, Glu, GluKind, Permute, Repeat, Rope, RopeMode, SetRows, Slice,
     SoftMax,

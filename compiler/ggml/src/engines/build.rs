@@ -1,5 +1,3 @@
-//! Facts about an engine's release, read from the release's file.
-
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis, CacheKernels, Condition, MemoryFacts, Outcome};

@@ -1,5 +1,3 @@
-//! Conditions under which a tensor split fails.
-
 use serde::{Deserialize, Serialize};
 
 use super::Backend;

@@ -1,5 +1,3 @@
-//! The files that a command loads in addition to the model.
-
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::option_spec::Setting;

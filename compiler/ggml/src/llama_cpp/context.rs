@@ -1,5 +1,3 @@
-//! The KV-cache cells that a command requests, and the settings that llama.cpp chooses.
-
 use super::command::{CommandLine, is_off};
 use super::option_spec::Setting;
 use super::programs::{Maker, Program};

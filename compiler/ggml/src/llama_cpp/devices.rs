@@ -1,5 +1,3 @@
-//! The devices of a command line.
-
 use super::command::CommandLine;
 use super::option_spec::Setting;
 

@@ -1,5 +1,3 @@
-//! The programs of llama.cpp and ik_llama.cpp, and the options that the server lacks.
-
 use serde::{Deserialize, Serialize};
 
 use super::groups::{

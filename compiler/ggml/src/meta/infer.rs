@@ -1,5 +1,3 @@
-//! Infers the state of every tensor in order, up to the first refused op.
-
 use std::collections::BTreeMap;
 
 use tpc_gguf::TensorName;

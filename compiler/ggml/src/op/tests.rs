@@ -1,5 +1,3 @@
-//! Compares the table with ggml's header, and tests invalid words.
-
 use super::{Family, GgmlOp, OpKind, Precision, RopeMode};
 
 /// The ops of ggml 0.22, then the kinds of UNARY and GLU, in the header's order.

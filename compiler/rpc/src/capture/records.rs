@@ -1,5 +1,3 @@
-//! Converts graphs to capture records.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,5 +1,3 @@
-//! The fields of a record that do not affect the computation.
-
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 

@@ -1,5 +1,3 @@
-//! Captures that once caused a panic, lost a source, or became another graph.
-
 use super::super::{CaptureError, CapturedGraph, read};
 use crate::capture::codes;
 use crate::meta::{Setup, diagnose};

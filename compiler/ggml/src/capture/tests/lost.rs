@@ -1,5 +1,3 @@
-//! Translations that lose information.
-
 use super::super::error::CaptureError;
 use super::super::record::{self, Record};
 use super::super::trace::RecordResult;

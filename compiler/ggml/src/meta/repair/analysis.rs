@@ -1,5 +1,3 @@
-//! The facts of a class of equal terms.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use egg::{Analysis, DidMerge, EGraph, Id};

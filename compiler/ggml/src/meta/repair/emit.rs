@@ -1,5 +1,3 @@
-//! Turns chosen terms into records.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::extract::{Choices, ClassForm};

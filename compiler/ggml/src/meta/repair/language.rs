@@ -66,10 +66,13 @@ pub(super) enum Op {
     Reshape(Sizes4),
     /// The result axis of each axis.
     Permute([usize; RANK]),
+    /// A range of one axis.
     Slice { axis: usize, start: u64, len: u64 },
     /// Packed memory with other strides.
     View { ne: Sizes4, nb: Sizes4, offset: u64 },
+    /// A packed copy with these sizes.
     Cont(Sizes4),
+    /// A computation.
     Compute(Compute),
     /// A record that writes to its last child's memory.
     Effect { record: usize, compute: Compute },

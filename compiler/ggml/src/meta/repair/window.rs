@@ -1,5 +1,3 @@
-//! The window of a capture, as terms.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

@@ -1,5 +1,3 @@
-//! Attention and recurrences.
-
 use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};

@@ -1,5 +1,3 @@
-//! Ops that every device computes from whole sources.
-
 use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;

@@ -1,5 +1,3 @@
-//! Slices and concatenations.
-
 use super::{Equation, Tree, facts, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Compute, Node, Op, Sizes4};
