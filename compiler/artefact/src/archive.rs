@@ -1,4 +1,4 @@
-//! The container: a zip archive (PKWARE's APPNOTE.TXT 6.3) in one canonical form, which ordinary tools can read:
+//! A zip archive (PKWARE's APPNOTE.TXT 6.3) in one canonical form, which ordinary tools can read:
 //!
 //! - entries are stored uncompressed, in the order given to [`write()`];
 //! - data begin at multiples of [`ALIGNMENT`], after an extra field of zeros in the local header (0xd935, as in
@@ -6,8 +6,7 @@
 //! - every entry has the time 1980-01-01 00:00 and the attributes of a plain file of mode 0644;
 //! - the central directory follows the last entry, without extra fields, comments or trailing bytes.
 //!
-//! The reader checks that writing the entries again gives the same file. All readers therefore see the same entries,
-//! and no byte is unused.
+//! The reader checks that writing the entries again gives the same file, so all readers see the same entries.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -43,7 +42,7 @@ fn shown(name: &[u8]) -> String {
     short.escape_default().to_string()
 }
 
-/// Returns the name of the first entry of any zip archive, escaped and shortened.
+/// Returns the first entry's name in any zip archive, escaped and shortened.
 pub(crate) fn first_name(bytes: &[u8]) -> Option<String> {
     let archive = ZipArchive::from_slice(bytes).ok()?;
     let first = archive.entries().next()?.ok()?;

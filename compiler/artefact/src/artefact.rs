@@ -124,7 +124,7 @@ impl Artefact {
         Ok(out)
     }
 
-    /// Returns the manifest of a file, without reading the other entries.
+    /// Returns the manifest of a file without reading the other entries.
     ///
     /// # Errors
     /// Returns the errors of the container and the manifest.
@@ -132,8 +132,7 @@ impl Artefact {
         Ok(opened(bytes)?.manifest)
     }
 
-    /// Reads a file and verifies its program. `formats` are the storage formats of weights, in addition to the GGUF
-    /// file's.
+    /// Reads a file and verifies its program. `formats` are the storage formats other than the GGUF file's.
     ///
     /// # Errors
     /// Returns an [`ArtefactError`] for any defect of the file.

@@ -68,11 +68,9 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Returns the hash of a model, or `None` for a remote model. For each file it covers the offset of the data and the
-/// length of the header (eight bytes each, little-endian), then the header.
-///
-/// The header ends before its trailing zeros, because a file with only the header may lack the padding before the
-/// data.
+/// Returns the hash of a model, or `None` for a remote model. Each file contributes the data's offset and the
+/// header's length (eight bytes each, little-endian), then the header without trailing zeros. A file with only the
+/// header may lack this padding.
 pub fn of_model(file: &GgufFile) -> Option<Digest> {
     let mut hash = Sha256::new();
     for shard in file.shards() {

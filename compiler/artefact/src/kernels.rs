@@ -1,7 +1,7 @@
-//! The kernel section: machine code for cards, compiled ahead of time.
+//! Machine code for cards, compiled ahead of time.
 //!
-//! `kernels/index.ron` lists the modules. The entries with their code follow in the same order. The loader ignores
-//! stale code: it uses a module only if it would compile the same source for the same target.
+//! `kernels/index.ron` lists the modules; their entries follow in the same order. The loader ignores stale code: it
+//! uses a module only if it would compile the same source for the same target.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,7 +1,5 @@
-//! The manifest of an artefact.
-//!
-//! These types are used for the file format only, so changes of other types cannot change the format. Existing fields
-//! never change; additions raise [`FORMAT`].
+//! The manifest of an artefact. Its types belong to the file format only. Existing fields never change; additions
+//! raise [`FORMAT`].
 
 use serde::{Deserialize, Serialize};
 use tpc_ir::{DType, Window};
@@ -337,7 +335,6 @@ fn is_plain(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.chars().any(char::is_control)
 }
 
-/// Shortens a text and replaces control characters.
 fn plain(text: &str) -> String {
     let visible = |c: char| if tpc_diag::steers(c) { '\u{fffd}' } else { c };
     text.chars().take(200).map(visible).collect()

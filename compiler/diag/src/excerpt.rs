@@ -15,7 +15,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// Returns the lines of these instructions in a printed graph. `stage` is the name of the graph in `tpc dump`.
+    /// Returns the lines of these instructions in a printed graph. `stage` is the graph's name in `tpc dump`.
     pub fn of(stage: &'static str, printed: &PrintedGraph, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));

@@ -1,7 +1,5 @@
-//! Structured messages with typed parts: text, names and numbers.
-//!
-//! [`message!`](crate::message) assembles a message. To compare the messages of different layers or device counts,
-//! the layer or number parts are ignored; the text is never parsed.
+//! Messages with typed parts: text, names and numbers. Comparing the messages of different layers or device counts
+//! ignores layers or numbers, without parsing text.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -9,7 +9,6 @@ const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"
 pub struct Address {
     /// True for `https`, false for `http`.
     pub(super) secure: bool,
-    /// The credentials: `user:password`.
     user: Option<String>,
     /// The host and port.
     pub(super) host: String,

@@ -10,7 +10,7 @@ use super::address::Address;
 use super::client::{Answer, Client};
 use super::{codes, status};
 
-/// The maximum number of requests per file. Each range is twice as long as the previous range.
+/// The maximum number of requests per file. Ranges double.
 const MAX_REQUESTS: usize = 32;
 
 /// Reads the headers of the model at an address, and of its sister shards.
@@ -40,7 +40,7 @@ struct HttpFile {
     requests: usize,
 }
 
-/// A `Content-Range`, such as `bytes 0-1023/4096`: the first byte, the last byte, and the total length if known.
+/// A `Content-Range` such as `bytes 0-1023/4096`: first byte, last byte, and total length if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContentRange {
     first: u64,
@@ -130,7 +130,7 @@ impl HttpFile {
         }
     }
 
-    /// Requests a range. Appends a partial response to `to`; a response with the whole file becomes the stream.
+    /// Requests a range. Appends a partial response to `to`; a whole file becomes the stream.
     fn ask(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic> {
         self.requests += 1;
         if self.requests > MAX_REQUESTS {

@@ -162,7 +162,7 @@ impl Case {
         }
     }
 
-    /// Returns a failure for each directive or section that the command does not accept or that is missing.
+    /// Returns a failure for each directive or section that the command rejects or lacks.
     fn misfits(&self) -> Failures {
         let mut failures = Failures::new();
         let mut refuse = |line: usize, what: &str| failures.push(format!("{line}: {what}"));

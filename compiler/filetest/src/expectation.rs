@@ -1,6 +1,5 @@
 use crate::frontend::Frontend;
 
-/// An expected or reported error, warning or note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
     /// The line number, from 1; 0 for a finding without a line.

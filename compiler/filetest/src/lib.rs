@@ -75,8 +75,7 @@ pub fn read(path: &Path, frontend: &Frontend) -> Result<Case, Failures> {
     Case::read(text, frontend)
 }
 
-/// Reads and runs a file test. Returns failures, each as `LINE: MESSAGE`. With `bless`, writes outputs that differ to
-/// the file instead.
+/// Reads and runs a file test. Returns failures, each as `LINE: MESSAGE`. With `bless`, replaces outputs that differ.
 pub fn check(path: &Path, frontend: &Frontend, bless: bool) -> Failures {
     match read(path, frontend) {
         Ok(case) => case.run(frontend, bless.then_some(path)),

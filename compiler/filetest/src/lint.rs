@@ -29,8 +29,7 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
     }
 }
 
-/// Returns the findings about a graph and its plan, each on the line of its value, and the lines with an unexpected
-/// sharding.
+/// Returns the findings about a graph and its plan, by line, and the lines with an unexpected sharding.
 pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome {
     let planned = placement(case, SplitMode::Tensor, frontend).and_then(|placement| {
         compile_capture(&captured(parsed)?, &placement)

@@ -98,7 +98,7 @@ pub(crate) fn lower(parsed: &ParsedGraph) -> Result<String, String> {
     Ok(verified::<stage::Programs>(&programs)?.to_string())
 }
 
-/// Prints programs without dead, duplicate or redundant instructions, and proves that they compute the same values.
+/// Prints simplified programs, and proves that they compute the same values.
 pub(crate) fn canonicalise(parsed: &ParsedGraph) -> Result<String, String> {
     let before: Verified<stage::Programs> = verified(&parsed.graph)?;
     let after = tpc_passes::canonicalise::canonicalise(Graph::clone(&before));

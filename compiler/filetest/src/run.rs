@@ -11,8 +11,8 @@ use crate::outcome::Outcome;
 use crate::{lint, memory, planning, program};
 
 impl Case {
-    /// Runs the case. Returns failures as `LINE: MESSAGE`. If `bless` is the path of the file, writes an output that
-    /// differs to the file instead.
+    /// Runs the case. Returns failures as `LINE: MESSAGE`. If `bless` is the file's path, replaces an output that
+    /// differs.
     pub fn run(&self, frontend: &Frontend, bless: Option<&Path>) -> Failures {
         if let Some(spec) = &self.model {
             let outcome = lint::of_model(self, spec, frontend);
@@ -125,8 +125,8 @@ fn prints(case: &Case, parsed: &ParsedGraph) -> Failures {
     )]
 }
 
-/// Compares the section with the output of a pass, and returns the first line that differs. With the path of the
-/// file, replaces the section.
+/// Returns the first line that differs between the section and a pass's output. With the file's path, replaces the
+/// section.
 fn differs(case: &Case, output: &str, bless: Option<&Path>) -> Failures {
     let (found, expected) = (output.trim(), case.below().trim());
     if found == expected {

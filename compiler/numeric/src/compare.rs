@@ -44,7 +44,7 @@ pub fn compare(shrunk: &ShrunkModel, feed: &Feed) -> Result<Agreement, Box<Diagn
     compare_within(shrunk, feed, &Budget::new(feed.limits()))
 }
 
-/// Runs [`compare`] within a budget. Always reports a difference, but stops the search for the first different value
+/// Runs [`compare`] within a budget. Always reports a difference, but the search for the first different value stops
 /// when the budget runs out.
 ///
 /// # Errors

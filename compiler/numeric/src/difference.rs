@@ -49,8 +49,8 @@ type ModelTensors = HashMap<(Value, usize), Tensor>;
 
 /// Finds the first value that differs; `None` if all values agree.
 ///
-/// Values are matched by name. A value is correct if it equals the part of a model value with the same name that its
-/// place should hold. The sharded graph assigns parts to places. The search skips the terms of unreduced sums.
+/// Values are matched by name. A value is correct if it equals its place's part of any model value with the same
+/// name. The sharded graph assigns parts to places. Terms of unreduced sums are skipped.
 pub(super) fn first_difference(
     shrunk: &ShrunkModel,
     feed: &Feed,

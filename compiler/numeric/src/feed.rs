@@ -41,8 +41,8 @@ impl Feed {
         }
     }
 
-    /// Returns the limits of a run. A captured graph keeps its sizes and has the limits of a command. A small model
-    /// has its own limits, because each device still has whole quantisation blocks. The limits cover both runs.
+    /// Returns the limits of a run. A captured graph has the limits of a command. A small model has its own limits,
+    /// because each device still has whole quantisation blocks. The limits cover both runs.
     pub(super) fn limits(&self) -> Limits {
         match self {
             Feed::Captured(_) => Limits::COMMAND,

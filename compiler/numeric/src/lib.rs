@@ -1,7 +1,7 @@
 //! # tpc-numeric: checks a plan by running a small model
 //!
-//! [`shrink`] makes a planned model small, with the same splits. [`compare`] runs the small model with random weights
-//! on the batches of a [`Feed`]: once as a whole, and once as the programs of the devices.
+//! [`shrink`] makes a planned model small, with the same splits. [`compare`] runs it with random weights on the
+//! batches of a [`Feed`]: once as a whole, and once as the programs of the devices.
 //!
 //! | code | error |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | TPC0394 | the programs' outputs differ; the diagnostic names the first value that differs |
 //! | TPC0395 | the run would exceed a command's memory or arithmetic |
 //!
-//! A plan always gives the same weights, batches and outputs. Each place has its own memory in the interpreter, so a
-//! successful comparison also shows that devices read only values that they hold.
+//! A plan always gives the same weights, batches and outputs. Each place has its own memory, so equal outputs also
+//! show that devices read only values that they hold.
 
 mod compare;
 mod difference;

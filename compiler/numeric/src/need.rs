@@ -12,8 +12,7 @@ const ELEMENT: u64 = 8;
 /// The number of executor operations per step.
 const OPERATIONS: u64 = 64;
 
-/// Charges the budget for running a graph on all batches: the peak of live bytes, including weights and states, and
-/// the operations.
+/// Charges a graph's run on all batches: the peak of live bytes, including weights and states, and the operations.
 pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), BudgetExceeded> {
     let bindings = feed.largest();
     let elements = |v: Value| elements(graph, v, &bindings);
@@ -62,7 +61,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     Ok(())
 }
 
-/// Charges the budget for runs of these graphs in sequence: the sum of operations, and the maximum of bytes.
+/// Charges successive runs of these graphs: the sum of operations, and the maximum of bytes.
 pub(super) fn spend_in_turn(
     graphs: &[&Graph],
     feed: &Feed,
@@ -97,7 +96,6 @@ fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Returns the operations per element of the results.
 fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     let size = |operand: usize, axis: usize| {
         let v = data.operands.get(operand);

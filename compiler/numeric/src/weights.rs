@@ -20,8 +20,8 @@ enum Domain {
     Divisor,
 }
 
-/// Returns the domains of weights, except `Any`. If a domain is missing, the outputs of the whole model become
-/// infinite or NaN, which [`compare`](super::compare()) refuses.
+/// Returns the domains of weights, except `Any`. A missing domain makes the model's outputs infinite or NaN, which
+/// [`compare`](super::compare()) refuses.
 fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     let mut out = BTreeMap::new();
     for (_, data) in graph.insts() {

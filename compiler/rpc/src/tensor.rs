@@ -141,8 +141,8 @@ fn name(bytes: [u8; NAME]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Returns the full strides for 32-bit strides. A packed tensor above 4 GiB has truncated strides, which are
-/// recomputed from the sizes.
+/// Returns the strides. A packed tensor above 4 GiB has truncated 32-bit strides, which are recomputed from the
+/// sizes.
 fn strides(
     dtype: DType,
     ne: [u64; RANK],

@@ -144,8 +144,7 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     out
 }
 
-/// Returns the sizes of recurrent layers. The recurrent heads equal the attention heads; groups and key heads equal
-/// the KV heads.
+/// Returns the sizes of recurrent layers. Recurrent heads equal attention heads; groups and key heads equal KV heads.
 fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     match mixer {
         RecurrentMixer::Mamba1(form) => {

@@ -155,7 +155,6 @@ fn tensors(
     tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
 }
 
-/// Rejects choices without an effect, which are mistakes.
 fn check_choices(
     spec: &Spec,
     metadata: &Metadata,

@@ -22,8 +22,8 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// Returns an approximately normal number of mean 0 and variance 1: the scaled sum of four uniform numbers.
-    /// Exactly normal numbers need logarithms and cosines, which differ between machines.
+    /// Returns an approximately normal number of mean 0 and variance 1, from four uniform numbers. Exactly normal
+    /// numbers need logarithms and cosines, which differ between machines.
     fn normal(&mut self) -> f64 {
         let bits = self.next_u64();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xFFFF).sum();
@@ -35,9 +35,8 @@ impl Rng {
 
 /// Fills a row of a tensor.
 ///
-/// Matrices and convolution taps have variance `1 / ne[0]`, so that products keep the variance of the input. Norms
-/// and scales are about 1, biases about 0, rotary factors from 1 to 2, decays about -1. The ids in a row are
-/// consecutive.
+/// Matrices and convolution taps have variance `1 / ne[0]`, so that products keep the input's variance. Norms and
+/// scales are about 1, biases about 0, rotary factors from 1 to 2, decays about -1. Ids in a row are consecutive.
 pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
     let (mean, deviation) = match tensor.role {
         TensorRole::NormWeight | TensorRole::Scale => (1.0, 0.1),

@@ -59,7 +59,6 @@ fn shards() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Checks that the read fails in time, with this code, this text and a help.
 #[track_caller]
 fn fails(url: &str, code: &str, said: &str) -> Diagnostic {
     let begun = Instant::now();

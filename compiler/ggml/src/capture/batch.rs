@@ -3,9 +3,8 @@ use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, RANK, Symbol, Value
 use super::CapturedGraph;
 
 impl CapturedGraph {
-    /// Returns the symbol sizes for which this graph equals `fixed`, a graph without symbols. Compares attributes,
-    /// sizes and operands of all ops, except views that keep the order of elements: sizes of 1 add or remove such
-    /// views.
+    /// Returns the symbol sizes for which this graph equals `fixed`, a graph without symbols. Compares all ops except
+    /// views that keep the order of elements, because sizes of 1 add or remove such views.
     pub fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         let sizes = solve_sizes(self, fixed)?;
         let own = Form::of(&self.graph, &sizes)?;

@@ -340,7 +340,7 @@ pub(super) fn hc_post(
 }
 
 /// Appends an AdamW step, which writes both moments, and returns the new weights. The last operand has the rate, the
-/// decays of the moments, `eps`, the weight decay, and the corrections of the moments.
+/// moments' decays, `eps`, the weight decay, and the moments' corrections.
 pub(super) fn adamw(
     m: &mut Memory<'_>,
     t: &Record,

@@ -77,8 +77,8 @@ pub(super) fn set_rows(
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 
-/// Writes elements by index to a transposed cache, which stores the cells of a channel contiguously. A token has an
-/// index per channel, in order; the first index is the cell number.
+/// Writes elements by index to a transposed cache, which stores a channel's cells contiguously. A token has an index
+/// per channel; the first is the cell number.
 fn set_columns(
     m: &mut Memory<'_>,
     t: &Record,
@@ -135,7 +135,6 @@ pub(super) fn rope(
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
-/// Appends the inverse rotation, using negative angles.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
     t: &Record,

@@ -113,8 +113,8 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     (layers, n)
 }
 
-/// Puts weights, states, and values computed from states alone into the layer that uses them. Leaves that several
-/// layers share get no layer, so that all layers stay the same.
+/// Puts leaves and values computed only from states into the layer that uses them. A leaf of several layers gets no
+/// layer, so that all layers stay the same.
 fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {

@@ -142,8 +142,8 @@ impl Leaves {
     }
 }
 
-/// Returns the sizes `[cells, channels]` of a transposed cache, which stores the cells of a channel contiguously, or
-/// `None` for other memory. Every write has rows of one element, and a multiple of `channels` rows.
+/// Returns the sizes `[cells, channels]` of a transposed cache, which stores a channel's cells contiguously. All
+/// writes have rows of one element, and a multiple of `channels` rows.
 fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     let t = &tensors[owner];
     let [channels, cells, 1, 1] = t.ne() else {
@@ -169,8 +169,8 @@ fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
-/// Returns the results of the graph: tensors marked as outputs, and tensors that are not read after the last write. A
-/// value written to a leaf is the leaf's new content, not a result.
+/// Returns the graph's results: marked outputs, and tensors not read after the last write. A value written to a leaf
+/// is the leaf's content, not a result.
 pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
     // The last op that wrote to each owner's memory, unless a later op reads the memory.
     let mut unread: BTreeMap<usize, usize> = BTreeMap::new();

@@ -29,8 +29,7 @@ pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
-    /// The sizes of each owner's value: the tensor's own, or other sizes with the same elements and a clearer
-    /// structure.
+    /// The sizes of each owner's value: the tensor's own, or other sizes with a clearer structure.
     shapes: Vec<[u64; RANK]>,
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
@@ -461,8 +460,7 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Appends an opaque op for a write. The operands are the old content of the memory and `reads`; the result is
-    /// the new content.
+    /// Appends an opaque op for a write. It reads the memory's old content and `reads`, and returns the new content.
     pub(super) fn clobber(
         &mut self,
         tensor: usize,
@@ -482,7 +480,7 @@ impl<'t> Memory<'t> {
 }
 
 /// Returns an opaque op with all of a record's content except operands and type, so that different ops stay
-/// different. A view also needs its sizes, because a write has the type of the whole memory.
+/// different. A view also needs its sizes: a write has the type of the whole memory.
 pub(super) fn opaque(t: &Record, tensors: &[Record], reads: &[(usize, Value)]) -> Opaque {
     let in_order = reads.iter().enumerate().all(|(i, (at, _))| i == *at);
     let sources = reads.iter().filter(|_| !in_order);

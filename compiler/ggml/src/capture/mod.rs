@@ -5,9 +5,7 @@
 //!
 //! 1. `record` parses and checks the lines.
 //! 2. `leaves` classifies the leaves.
-//! 3. `memory` and `ops` follow the program, with views from `strides`. `lowering` maps each op to one or several IR
-//! ops.
-//!    Ops without an equivalent become [`Opaque`](tpc_ir::op::Opaque) ops, with a note.
+//! 3. `memory` and `ops` follow the program. Ops without an equivalent become [`Opaque`](tpc_ir::op::Opaque) ops.
 //! 4. `account` checks that the graph keeps all information of the records.
 //! 5. `symbols` turns batch sizes into symbols. `layers` finds the layers.
 //!
@@ -84,7 +82,7 @@ pub struct Leaf {
 /// Reads a capture as a graph with this name.
 ///
 /// # Errors
-/// Returns an error with the line number if a line is not a record or if records are inconsistent.
+/// Returns an error with the line number if the capture is invalid.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }
@@ -116,7 +114,7 @@ fn with_symbols(
     })
 }
 
-/// Reads records as an executable graph with fixed sizes. Each result is a whole tensor and keeps its memory layout.
+/// Like [`read_sized`], with fixed sizes.
 ///
 /// # Errors
 /// Returns an error if the records are inconsistent.
@@ -157,9 +155,7 @@ fn finish(
 /// The treatment of results that ggml packs into one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
-    /// Each result is an output.
     Apart,
-    /// The packed tensor is an output.
     Whole,
 }
 

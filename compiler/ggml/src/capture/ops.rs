@@ -38,7 +38,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         }
     }
     let values: Vec<Value> = reads.iter().map(|(_, v)| *v).collect();
-    // An operand's position determines its role, except in a concatenation; masks may be absent.
+    // The operand's position determines its role, except in a concatenation; masks may be absent.
     let last = t.src.iter().rposition(Option::is_some);
     let roles = [OpKind::Concat, OpKind::SoftMax, OpKind::FlashAttnExt];
     let holes = !roles.iter().any(|&k| t.is(k)) && last.is_some_and(|last| operands.len() <= last);
@@ -70,7 +70,7 @@ fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
 }
 
-/// Stores the lowered values in the record's memory. If the lowering failed, stores the result of an opaque op.
+/// Stores the lowered values, or an opaque op's result, in the record's memory.
 fn remember(
     m: &mut Memory<'_>,
     index: usize,
@@ -111,7 +111,6 @@ fn remember(
     })
 }
 
-/// Appends the record's ops. Returns the result, or several results that ggml packs into one tensor.
 fn compute(
     m: &mut Memory<'_>,
     t: &Record,

@@ -55,8 +55,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// Returns the start of a slice for the new sizes. The slice stays after the same parts of a concatenation. A
-    /// slice that ended at the end of the axis still does. Other slices keep their start.
+    /// Returns the start of a slice for the new sizes. The slice stays after the same parts of a concatenation, or at
+    /// the end of the axis. Other slices keep their start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

@@ -418,7 +418,7 @@ fn enough_sources(
     })
 }
 
-/// Returns 32-bit words, which may be written as signed or unsigned numbers; `None` if a number has more bits.
+/// Returns 32-bit words, written as signed or unsigned numbers; `None` if a number has more bits.
 fn words(params: &[i64]) -> Option<Vec<i32>> {
     let word = |&p: &i64| match u32::try_from(p) {
         Ok(word) => Some(word.cast_signed()),

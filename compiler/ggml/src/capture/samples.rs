@@ -1,8 +1,8 @@
 //! The batch sizes in several captures of one program.
 //!
-//! A record may also have the tensor's sizes in other graphs of the program. A factor therefore has one size per
-//! graph. A factor that differs between graphs counts part of the batch. A factor that stays constant while the
-//! number of tokens changes does not.
+//! A record may have the tensor's sizes in other graphs of the program, which gives each factor one size per graph. A
+//! factor that differs between graphs counts part of the batch. A factor that stays constant while the number of
+//! tokens changes does not.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The slices, reshapes and permutations that select a view's elements.
 //!
-//! An index into a packed tensor is a number in mixed radix: its digits are the indices of the axes, the last axis
-//! first. A view's strides are products of digits; a stride inside a digit splits the digit. A view is a *box* if it
-//! takes one range of every digit. A box equals a reshape to these digits, slices, and a permutation.
+//! An index into a packed tensor is a number in mixed radix: its digits are the axes' indices, the last axis first. A
+//! view's strides are products of digits; a stride inside a digit splits the digit. A view is a *box* if it takes one
+//! range of every digit: a reshape to these digits, slices, and a permutation.
 
 use tpc_ir::RANK;
 
@@ -30,7 +30,6 @@ impl Digit {
     }
 }
 
-/// The elements of a packed tensor that a view takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The packed tensor's digits, least significant first.

@@ -1,21 +1,18 @@
 //! Turns batch sizes into symbols.
 //!
-//! In a capture, 8 tokens look like 8 heads. Factor inference on the graph of numbers finds every axis that counts
-//! tokens, even if it is merged with other axes:
+//! In a capture, 8 tokens look like 8 heads. Factor inference finds every axis that counts tokens, even if it is
+//! merged with other axes:
 //!
 //! - tokens are the factor of the indices that look up embeddings and write the cache;
 //! - cells are the factor of axis 0 of the masks;
 //! - outputs are the factor of indices into the tokens' activations, at most the number of tokens.
 //!
-//! These factors give the sizes of all values, and the attributes that are sizes.
-//!
 //! Two caches of equal length are two factors, but only the mask's content shows which cache has a window. tpc
 //! assumes that the first cache has the whole context.
 //!
-//! If the capture has sizes of other graphs, `samples` uses them. The result must have the sizes of each graph.
-//!
-//! The result must pass the verifier, and no factor may be split; otherwise tpc tries fewer symbols, down to none. A
-//! fixed size is also sound: only axes of weights and states are ever split, and axes that indices count stay whole.
+//! The result must pass the verifier, have the sizes of each captured graph (`samples`), and split no factor;
+//! otherwise tpc tries fewer symbols, down to none. A fixed size is also sound: only axes of weights and states are
+//! ever split, and axes that indices count stay whole.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +66,6 @@ const ATTEMPTS: [&[Symbol]; 6] = [
 
 pub(super) struct Symbolic {
     pub(super) graph: Graph,
-    /// The captured size of each symbol.
     pub(super) batch: Vec<(Symbol, u64)>,
     /// A note if batch sizes stay numbers.
     pub(super) note: Option<Diagnostic>,
@@ -321,9 +317,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the most frequent token factor, because a graph may rotate rows other than tokens. If several
-    /// embeddings are looked up, factors of size 1 are ignored: recurrent layers write states with an index of one
-    /// row.
+    /// Returns the most frequent token factor, because a graph may rotate rows other than tokens. With several
+    /// embeddings, factors of size 1 are ignored: recurrent layers write states with an index of one row.
     fn most_tokens(&self, factors: &Factors) -> Option<Var> {
         let several = |v: &Var| !factors.space.size(*v).is_one();
         let batch = self.lookups.iter().any(several);
@@ -416,8 +411,8 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
     out
 }
 
-/// Returns the step factors of convolution results. A convolution reads earlier steps, concatenated with the steps of
-/// the batch (`tokens`). It has one result per step of the batch.
+/// Returns the step factors of convolution results. A convolution reads earlier steps concatenated with the batch's
+/// (`tokens`), and has one result per step of the batch.
 fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> {
     let mut out = Vec::new();
     for (_, data) in graph.insts() {
@@ -432,8 +427,8 @@ fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> 
     out
 }
 
-/// Returns the cell factors. If caches have two lengths, the shorter cache has the window. A mask for a whole cache
-/// has all cells of the context; any other mask has the cells in use.
+/// Returns the cell factors. Of two cache lengths, the shorter has the window. A mask for a whole cache has all cells
+/// of the context; any other mask has the cells in use.
 fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     let Evidence {
         mut masks,

@@ -51,7 +51,7 @@ pub enum Condition {
     CachesOnHostConvolution,
     /// KV caches on the host, with fused QKV on several devices.
     CachesOnHostFused,
-    /// KV caches on the host, with rotated keys and several devices; each query head group is on one device.
+    /// KV caches on the host, with rotated keys; each query head group is on one of several devices.
     CachesOnHostGrouped,
     /// KV caches on the host, with fewer query heads on a device than the model has KV heads.
     CachesOnHostFewQueries,
@@ -211,8 +211,8 @@ impl Condition {
     }
 }
 
-/// True if the layer's heads, which this tensor follows, are on several devices. A gated layer gathers the heads
-/// before the output matrix.
+/// True if the heads of the tensor's layer are on several devices. A gated layer gathers the heads before the output
+/// matrix.
 fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> bool {
     if name.ends_with("ssm_out.weight") {
         let linear = model.linear.iter().find(|l| l.layer == layer);

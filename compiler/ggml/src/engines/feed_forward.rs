@@ -58,10 +58,10 @@ impl FeedForward {
         found.into_iter().map(|(_, f)| f).collect()
     }
 
-    /// Returns the reason why the split fails with these tensors on the host.
+    /// Returns why the split fails with these tensors on the host.
     ///
-    /// A host matrix gives every device the whole product, but the other matrices expect a part of the product.
-    /// `ffn_down` returns parts to the host, so it may be on the host alone or together with `ffn_up`.
+    /// A host matrix gives every device the whole product, but the other matrices expect a part. `ffn_down` returns
+    /// parts to the host, so it may be on the host alone or with `ffn_up`.
     pub fn host_conflict(&self, on_host: &dyn Fn(&str) -> bool) -> Option<String> {
         let hosted = |name: &Option<String>| name.as_deref().is_some_and(on_host);
         let named = |name: &Option<String>| name.clone().unwrap_or_default();

@@ -190,7 +190,6 @@ impl<'h> Facts<'h> {
         self.of_blocks(suffix).next().is_some()
     }
 
-    /// Returns the elements per block of a layer's matrix.
     fn block(&self, layer: u32, suffixes: &[&str]) -> u64 {
         let of = |suffix: &&str| {
             let mut all = self.of_blocks(suffix);

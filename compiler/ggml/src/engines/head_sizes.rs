@@ -10,7 +10,6 @@ pub(super) struct LayerHeads {
     pub(super) recurrent_heads: [u64; 2],
     pub(super) has_window: bool,
     pub(super) heads: u64,
-    /// Query heads per key head.
     pub(super) group: u64,
     /// Elements per key and value head.
     pub(super) head_size: [u64; 2],

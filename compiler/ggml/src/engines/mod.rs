@@ -1,7 +1,7 @@
 //! Facts about other engines' releases, and predictions from them.
 //!
-//! Each release has a file in `data`. The oracle is a run of the engine: a row of `peer/geometry-*.json` that
-//! contradicts a prediction is a failing test.
+//! The oracle is a run of the engine: a row of `peer/geometry-*.json` that contradicts a prediction is a failing
+//! test.
 
 mod basis;
 mod build;

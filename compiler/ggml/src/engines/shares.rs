@@ -1,5 +1,5 @@
 //! The parts of an axis on llama.cpp's devices. Proportions are rounded down to whole units, one device after
-//! another. Each layer begins with another device, so that the remainder rotates among the devices.
+//! another. Each layer begins with another device, which rotates the remainder.
 
 use super::geometry::{Attention, LinearAttention};
 

@@ -3,7 +3,6 @@ use super::devices::{Buffer, buffer, position};
 use super::option_spec::Setting;
 use super::parsed_option::ParsedOption;
 
-/// The options for a draft's K cache type.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];
 const CACHE_V: &[&str] = &["-ctvd", "--cache-type-v-draft", "--spec-draft-type-v"];
 const LAYERS: &[&str] = &[

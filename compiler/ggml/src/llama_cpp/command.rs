@@ -212,7 +212,7 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
 }
 
 /// Returns the kinds of drafting in an `ik_llama.cpp` option, without parameters (`mtp:n_max=3,p_min=0.5`). Draft
-/// blocks in the model's file get llama.cpp's name.
+/// blocks of the model get llama.cpp's name.
 fn speculation(spec: &OptionSpec, value: &str) -> String {
     let mtp = "draft-mtp";
     if spec.arity == Arity::Switch {
@@ -230,7 +230,6 @@ fn speculation(spec: &OptionSpec, value: &str) -> String {
     kinds.join(",")
 }
 
-/// Takes an option's argument from the following words. Returns a fault for an option without its value.
 fn argument(
     spec: &OptionSpec,
     spelling: &str,

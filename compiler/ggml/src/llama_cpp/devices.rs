@@ -14,7 +14,7 @@ pub struct DeviceCount {
     pub count: usize,
     /// True if the number is assumed.
     pub assumed: bool,
-    /// The option that gives the number: the option with the highest device number, such as `-mg 3`.
+    /// The option with the highest device number, such as `-mg 3`, if the count comes from it.
     pub named_by: Option<String>,
 }
 
@@ -81,7 +81,7 @@ pub fn device_count(line: &CommandLine) -> DeviceCount {
     }
 }
 
-/// Returns the number of devices that the device numbers of a line imply, and the option with the highest number.
+/// Returns the number of devices that device numbers imply, and the option with the highest number.
 fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
     let main = line.last(Setting::MainGpu).and_then(|given| {
         let n: usize = given.value.parse().ok()?;

@@ -133,7 +133,7 @@ impl Numeral<'_> {
     }
 }
 
-/// Checks a value, or every entry of a benchmark's list, with `is`. Returns a fault for the first invalid entry.
+/// Checks a value, or every entry of a benchmark's list. Returns a fault for the first invalid entry.
 fn check_each(
     given: &ParsedOption,
     program: Program,

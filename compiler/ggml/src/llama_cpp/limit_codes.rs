@@ -1,5 +1,4 @@
-//! Codes for the limits of llama.cpp's tensor split. Command-line lints report a limit; a plan names it as the reason
-//! for omitting the llama.cpp command.
+//! Codes for the limits of llama.cpp's tensor split, for lints and for plans that omit the llama.cpp command.
 
 use tpc_ir::Code;
 
@@ -10,7 +9,7 @@ pub const REFUSED_BY_NAME: Code = Code::error(
     "llama.cpp refuses `-sm tensor` for this architecture and does not load the model. tpc splits it.",
 )
 .example("`llama-server -m olmo2.gguf -sm tensor`.")
-.cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use `-sm layer`, or the `tpc` command in the help.");
 
 /// A KV cache on the host.
 pub const CACHES_ON_HOST: Code = Code::error(
@@ -32,7 +31,7 @@ pub const SLOPES: Code = Code::error(
      wrong slopes, without a message. tpc numbers the heads of the whole model.",
 )
 .example("a BLOOM model on two devices.")
-.cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use `-sm layer`, or the `tpc` command in the help.");
 
 /// Attention weights on the host.
 pub const ATTENTION_ON_HOST: Code = Code::error(
@@ -62,7 +61,7 @@ pub const MEASURED_FAILURE: Code = Code::error(
      aborted, or its logits were wrong. tpc gets the same logits as on one device.",
 )
 .example("Qwen 3.5 on two devices with llama.cpp 0.5.0.")
-.cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use `-sm layer`, or the `tpc` command in the help.");
 
 /// One KV head with normalised keys.
 pub const ONE_NORMED_KV_HEAD: Code = Code::error(
@@ -82,7 +81,7 @@ pub const ROWS_OF_ONE_BLOCK: Code = Code::error(
      goes to one device, and llama.cpp 0.8.0 aborts while it writes the empty parts of the others.",
 )
 .example("experts of 256 columns in Q4_K.")
-.cure("use a type with smaller blocks (q8_0, q4_0), `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use a type with smaller blocks (q8_0, q4_0), `-sm layer`, or the `tpc` command in the help.");
 
 /// Linear attention whose key heads and value heads llama.cpp splits differently.
 pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
@@ -92,7 +91,7 @@ pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
      not match, and llama.cpp 0.8.0 aborts.",
 )
 .example("Qwen3-Next (16 key heads, 32 value heads) on 3 or 5 devices.")
-.cure("use a number of devices that divides the key heads, `-sm layer` with llama.cpp, or the `tpc` \
+.cure("use a number of devices that divides the key heads, `-sm layer`, or the `tpc` \
        command in the help.");
 
 /// Fewer KV heads than devices.
@@ -113,7 +112,7 @@ pub const UNEVEN_HEAD_ROWS: Code = Code::error(
      quantisation blocks. If the parts differ, llama.cpp 0.8.0 aborts when it creates the context.",
 )
 .example("Talkie with 2 KV heads on 3 devices.")
-.cure("use a number of devices that divides the KV heads, `-sm layer` with llama.cpp, or the `tpc` \
+.cure("use a number of devices that divides the KV heads, `-sm layer`, or the `tpc` \
        command in the help.");
 
 /// Embeddings that are read from a split output matrix.
@@ -124,7 +123,7 @@ pub const EMBEDDINGS_OF_OUTPUT: Code = Code::error(
      matrix, and llama.cpp 0.8.0 aborts when it creates the context.",
 )
 .example("a CodeShell file with only `output.weight`.")
-.cure("use a file with `token_embd.weight`, `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use a file with `token_embd.weight`, `-sm layer`, or the `tpc` command in the help.");
 
 /// Devices of two back ends.
 pub const MIXED_BACKENDS: Code = Code::error(

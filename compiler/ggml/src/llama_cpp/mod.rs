@@ -1,8 +1,6 @@
 //! Command lines of llama.cpp: the options that affect the placement of tensors and caches.
 //!
-//! - `option_spec` describes an option. `options`, `programs` and `ik_options` list the options of programs;
-//! - `command` parses a line, `each` expands a benchmark's lists;
-//! - `translate` converts a line to tpc's options.
+//! `command` parses a line, `each` expands a benchmark's lists, and `translate` converts a line to tpc's options.
 
 mod beside;
 mod command;

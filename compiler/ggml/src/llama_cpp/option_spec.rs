@@ -43,7 +43,7 @@ pub enum Setting {
     KvOffload,
     /// Full-length caches for layers with a window: on or off.
     FullWindow,
-    /// The choice of missing settings so that the model fits into memory: on or off.
+    /// The choice of missing settings to fit the memory: on or off.
     Fit,
     /// A draft model.
     Draft,
@@ -73,7 +73,7 @@ pub enum Setting {
     PromptAndGenerated,
     /// A benchmark's tokens in the cache before a test.
     Depth,
-    /// Memory that a benchmark leaves free. The option makes llama.cpp choose missing settings.
+    /// Memory that a benchmark leaves free; enables fitting.
     FitTarget,
     /// KV caches on the host: 1 or 0.
     NoKvOffload,

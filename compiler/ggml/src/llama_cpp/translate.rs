@@ -42,8 +42,8 @@ fn overrides(line: &CommandLine, text: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Returns the tokens per physical batch, at most the logical batch. If the option is 0, the logical batch applies;
-/// `None` is the default.
+/// Returns the tokens per physical batch, at most the logical batch; 0 means the logical batch. `None` is the
+/// default.
 fn physical_batch(line: &CommandLine) -> Option<u64> {
     let (logical, physical) = (line.count(Setting::Batch), line.count(Setting::Ubatch));
     let most = logical.filter(|&n| n > 0).unwrap_or(BATCH);
@@ -119,7 +119,7 @@ impl TpcCommand {
         if let Some(servers) = line.servers() {
             put(&["--rpc", &servers.join(",")]);
         }
-        // tpc's defaults: the model's context for 0, the server's choice for -1 sequences.
+        // `None` leaves tpc's default.
         let context = line.context();
         for (n, option) in [(context.ctx_size, "-c"), (context.sequences, "-np")] {
             if let Some(n) = n {

@@ -247,8 +247,7 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize
     }
 }
 
-/// True if the host computes the record. Host memory, views of it, writes to it, and ops with a host weight are on
-/// the host.
+/// True if the host computes the record: host memory, views of host memory, writes to it, and ops with a host weight.
 fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
     let t = &records[i];
     if t.is_view && t.root != i {

@@ -46,7 +46,7 @@ fn name(t: &Record) -> Name {
     TensorName::parse(&t.name).into()
 }
 
-/// Returns the line and the op of a record. Records that a repair adds do not have a line.
+/// Returns the line and the op of a record. Records of a repair have no line.
 fn place(t: &Record) -> Message {
     match t.line {
         0 => message!("{}: ", t.op.to_string()),
@@ -54,7 +54,7 @@ fn place(t: &Record) -> Message {
     }
 }
 
-/// Returns a change with a star for each number. Repairs of several layers then have the same pattern.
+/// Returns a change with a star for each number, which repairs of several layers share.
 fn pattern(diff: &str) -> String {
     let mut out = String::new();
     for c in diff.chars() {

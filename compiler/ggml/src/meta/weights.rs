@@ -1,7 +1,5 @@
-//! The states of weights and caches.
-//!
-//! A pattern of names gives the split axis and the unit that stays on one device: a key head with its query heads, or
-//! a block of the next matrix. Other tensors are mirrored.
+//! The states of weights and caches. A name pattern gives the split axis and the unit that stays on one device. Other
+//! tensors are mirrored.
 
 use tpc_gguf::TensorName;
 use tpc_ir::RANK;
@@ -255,8 +253,7 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// Splits a tensor of a layer whose heads are unknown. The granule is at least 128 elements if that divides the
-    /// axis, else a block.
+    /// Splits a tensor of a layer whose heads are unknown. The granule is that of [`Unit::Inner`].
     fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();

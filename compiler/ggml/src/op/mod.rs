@@ -5,8 +5,8 @@
 //! - `params` decodes the words; `words` classifies each word, so that none is lost silently.
 //!
 //! No other module compares op names. Names are the results of `ggml_op_desc`: each kind of `UNARY` or `GLU` has its
-//! own name (`SILU`, `SWIGLU`). Unknown names become [`GgmlOp::Unknown`], invalid words [`GgmlOp::Malformed`]: tpc
-//! keeps their operands whole. The record keeps the words.
+//! own name (`SILU`, `SWIGLU`). Unknown names become [`GgmlOp::Unknown`], invalid words [`GgmlOp::Malformed`]; tpc
+//! keeps their operands whole.
 
 mod facts;
 mod number;

@@ -1,7 +1,7 @@
 //! Captures: graphs of clients, in the format that `tpc lint --graph` reads.
 //!
-//! A capturing device looks like an ordinary device to the client. It drops written data, returns zeros, and records
-//! graphs instead of computing them. Clients need not send large weights. A capture includes the role of each leaf
+//! To the client, a capturing device looks like an ordinary device. It drops written data, returns zeros, and records
+//! graphs instead of computing them. Large weights need not be sent. A capture includes the role of each leaf
 //! ([`roles`]), and the sizes of other graphs of the same structure ([`structure`]).
 
 mod records;
@@ -31,8 +31,7 @@ impl Captures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns one capture per kind of graph, in order of first occurrence. Each has the sizes of all graphs of its
-    /// kind.
+    /// Returns one capture per kind of graph, in order of first occurrence, with the sizes of all its graphs.
     pub fn texts(&self) -> Vec<String> {
         let kinds = self.structures().records();
         kinds.iter().map(|records| write(records)).collect()

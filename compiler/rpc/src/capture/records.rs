@@ -95,7 +95,7 @@ fn row(t: &Tensor) -> Option<[u64; RANK]> {
     Some([blocks.checked_mul(t.dtype.block_len())?, 1, 1, 1])
 }
 
-/// Returns the records of the largest graph, with the sizes of the others. All graphs must have the same structure.
+/// Returns the records of the largest graph, with the sizes of the others, which must have the same structure.
 pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     let largest = graphs.iter().max_by_key(|g| elements(&sizes(&g.records)));
     let Some(largest) = largest else {
@@ -108,7 +108,7 @@ pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     with_others(&largest.records, &others)
 }
 
-/// True if a tensor is a view of memory on another server. The client has copied the required part.
+/// True if a tensor is a view of memory on another server; the client has copied the required part.
 fn is_elsewhere(graph: &Graph, tensor: usize) -> bool {
     !graph.computes(tensor) && graph.tensors[graph.owner(tensor)].buffer == 0
 }
@@ -123,7 +123,7 @@ fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     out
 }
 
-/// Returns the owners of memory that ops overwrite: the owners of written views, and the moments of AdamW.
+/// Returns the owners of memory that ops overwrite: of written views, and of AdamW's moments.
 fn written(graph: &Graph) -> BTreeSet<usize> {
     let owner = |&node: &usize| Some(graph.owner(node)).filter(|&owner| owner != node);
     let computing = || graph.nodes.iter().filter(|&&node| graph.computes(node));
@@ -133,8 +133,8 @@ fn written(graph: &Graph) -> BTreeSet<usize> {
     computing().filter_map(owner).chain(moments).collect()
 }
 
-/// Strips the decoration `BACKEND#name#number` that the scheduler gives to a copy's name. The backend includes the
-/// port, which differs between runs.
+/// Strips the scheduler's decoration from a copy's name, `BACKEND#name#number`. The backend includes the port, which
+/// differs between runs.
 fn plain(name: &str) -> &str {
     let copied = name
         .split_once('#')

@@ -1,5 +1,5 @@
-//! Graphs that differ only in sizes. Their sizes show which dimensions depend on the batch. The capture has the
-//! largest graph, with the sizes of the others.
+//! Graphs that differ only in sizes, which show the dimensions that depend on the batch. The capture has the largest
+//! graph, with the sizes of the others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -87,7 +87,6 @@ impl Kind {
     }
 }
 
-/// Adds the sizes of other graphs to records with the same structure.
 pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Vec<Record> {
     let mut out = records.to_vec();
     for (i, record) in out.iter_mut().enumerate() {

@@ -23,7 +23,6 @@ fn tensor(id: u64, dtype: u32, ne: [u32; 4], data: u64, name: &'static str) -> W
 
 const I64: u32 = 27;
 
-/// Returns a graph that multiplies `tokens` rows, writes them to a cache, and adds another state.
 fn step(tokens: u32) -> Vec<u8> {
     message(10, &[&graph(&[6, 7, 8], &tensors(tokens))])
 }

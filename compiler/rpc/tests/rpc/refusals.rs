@@ -1,6 +1,6 @@
 use super::support::{BASE, MEMORY, Wire, conversation, graph, message, talk};
 
-/// Returns the code and the text of the refusal of `sent` after the first `n` messages of the conversation.
+/// Returns the refusal of `sent` after the first `n` messages: code and text.
 fn refusal(n: usize, sent: &[u8]) -> (String, String) {
     let mut all = conversation()[..n].concat();
     all.extend(sent);

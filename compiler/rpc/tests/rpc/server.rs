@@ -10,7 +10,6 @@ use tpc_rpc::{Device, Event, Limits, Server, Tell};
 
 use super::support::{Bytes, MEMORY, conversation, replies, talk};
 
-/// Runs `work` with a server. Returns the codes of all refusals.
 fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     let server = Server::bind(([127, 0, 0, 1], 0).into(), limits).expect("a free port");
     let address = server.address().expect("an address");

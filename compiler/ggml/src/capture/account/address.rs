@@ -52,7 +52,7 @@ pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<In
     (left == 0).then_some(out)
 }
 
-/// Returns the value among `stops` that holds the element at position `at` of `v`, with its position; `None` if an op
+/// Returns the value among `stops` with the element at position `at` of `v`, and the position in it; `None` if an op
 /// computes the element.
 pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Option<(Value, u64)> {
     let sizes = |v: Value| -> Index {
@@ -113,8 +113,8 @@ pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Optio
     Some((v, at))
 }
 
-/// Returns sample indices that distinguish maps from indices to memory: the ends of every axis, one step along each
-/// axis, and some indices between. A small tensor has all indices sampled.
+/// Returns sample indices that distinguish maps from indices to memory: the ends of every axis, one step along each,
+/// and some between. Small tensors have all indices sampled.
 pub(super) fn samples(ne: Index) -> impl Iterator<Item = Index> {
     let elements: u64 = ne.iter().product();
     let mut out: Vec<Index> = Vec::new();

@@ -1,10 +1,10 @@
 //! Checks that a translated graph keeps all information of every record.
 //!
 //! The proof of a plan begins with the model's graph, so it cannot find errors in the translation to that graph. This
-//! check is independent of the translation. It compares the translation's claims (`trace`) with the records:
+//! check compares the translation's claims (`trace`) with the records:
 //!
 //! - *elements*: at sampled indices, a source's value has the memory element that ggml's strides and offset address.
-//!   After a write, the view has the written elements, and the rest of the memory has the old elements (`address`);
+//!   After a write, the view has the written elements, and the rest of the memory the old elements (`address`);
 //! - *types*: element types and sizes equal the record's;
 //! - *sources*: every source is a direct or indirect operand of the record's ops;
 //! - *parameters*: every `op_params` word is an attribute of the record's ops, is in the text of an opaque op, or has
@@ -145,7 +145,7 @@ impl Account<'_> {
         Some((*v, element - at))
     }
 
-    /// Checks that a source's value has the elements that the strides and the offset address.
+    /// Checks that a source's value has the addressed elements.
     fn source(&self, source: usize, v: Value) -> Result<(), LostPart> {
         let s = &self.records[source];
         if self.graph.value(v).ty.dtype != s.dtype {

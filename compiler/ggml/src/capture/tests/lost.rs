@@ -4,8 +4,6 @@ use super::super::trace::RecordResult;
 use super::super::{Packed, account, codes, lower};
 use tpc_ir::text;
 
-/// A state with two kinds of rows, written by a copy and read by views, and ops with parameters, two of them without
-/// a rule.
 const CAPTURE: &str = include_str!("lost.jsonl");
 
 fn records() -> Vec<Record> {

@@ -12,7 +12,6 @@ use super::super::{Packed, codes, lower, read, without_effect};
 use crate::op::OpKind;
 use tpc_ir::{Graph, Op, Output};
 
-/// Returns the captures in the repository and the shared folder.
 fn captures() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["../../tests/data/graphs", "../../../shared/graphs"];

@@ -30,8 +30,8 @@ struct Emitter<'a> {
     wanted: BTreeSet<ClassForm>,
 }
 
-/// Replaces the window's records with the chosen terms of its roots. Returns `None` if no order keeps every read
-/// before the write that overwrites its memory.
+/// Replaces the window's records with the chosen terms. Returns `None` if no order keeps every read before the write
+/// that overwrites its memory.
 pub(super) fn splice(
     old: &[Record],
     window: &Window,
@@ -87,7 +87,7 @@ pub(super) fn splice(
 }
 
 impl Emitter<'_> {
-    /// Marks a class and form as wanted, with all classes that its choice needs.
+    /// Marks a class and form, and all that its choice needs, as wanted.
     fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
             && let Some(choice) = self.choices.get(held)
@@ -114,7 +114,7 @@ impl Emitter<'_> {
         at
     }
 
-    /// Copies an old record. The copy reads the new records of its sources.
+    /// Copies an old record, with the new records of its sources.
     fn keep(&mut self, i: usize) -> Option<usize> {
         let mut t = self.old[i].clone();
         for s in t.src.iter_mut().flatten() {
@@ -131,7 +131,7 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// Returns the new record of a class and form. Appends the record if it is missing.
+    /// Returns the new record of a class and form, appended if missing.
     fn emit(&mut self, held: &ClassForm) -> Option<usize> {
         if let Some(&at) = self.made.get(held) {
             return Some(at);
@@ -195,8 +195,8 @@ impl Emitter<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`, which keeps more of the
-    /// capture unchanged. Otherwise returns `at`.
+    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`, to keep more of the
+    /// capture. Otherwise returns `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
@@ -277,7 +277,7 @@ impl Emitter<'_> {
         all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
     }
 
-    /// Returns the name of a term: of the old record, or of an old record with the same op and first source.
+    /// Returns a term's name: of its old record, or of one with the same op and first source.
     fn name(&self, node: &Node, number: Option<usize>) -> String {
         let same = || {
             let op = &node.compute()?.op;

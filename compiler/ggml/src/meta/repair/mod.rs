@@ -1,10 +1,10 @@
 //! Repairs: searches for a graph that ggml accepts and that equals the refused graph.
 //!
-//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The equations of
-//! ggml's ops (`equations`) add equal terms, until no term is new or a limit is reached (`saturate`). `analysis`
-//! tracks the states and strides that each class can have in ggml. `extract` chooses the cheapest accepted terms, and
-//! `emit` replaces the window. Then the next refused op is repaired. The equations are independent of ggml's rules
-//! and of specific graphs.
+//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The `equations` of
+//! ggml's ops add equal terms, until no term is new or a limit is reached (`saturate`). `analysis` tracks the states
+//! and strides that each class can have in ggml. `extract` chooses the cheapest accepted terms, and `emit` replaces
+//! the window. Then the next refused op is repaired. The equations are independent of ggml's rules and of specific
+//! graphs.
 
 mod analysis;
 mod diff;

@@ -30,8 +30,8 @@ pub(super) fn is_kept(t: &Record) -> bool {
 }
 
 impl Window {
-    /// Returns the records of `range` as terms. `inference` has the states of the leaves and of all records before
-    /// the refused record.
+    /// Returns the records of `range` as terms. `inference` has the states of all leaves, and of the records before
+    /// the refused one.
     pub(super) fn new(records: &[Record], range: Range<usize>, inference: &Inference) -> Window {
         let mut w = Window {
             terms: Terms::new(Engine::default()),

@@ -1,7 +1,7 @@
 //! The rules of ops: the accepted states of the sources, and the state of the result.
 //!
-//! A rule sees a call in the same form as ggml: the op, sizes and strides, and the states of the sources. Partial
-//! sums are reduced before an op reads them, so a rule sees them as mirrored unless it asks for the original state.
+//! A rule sees a call as ggml does: the op, sizes and strides, and the states of the sources. A read reduces a
+//! partial sum, so a rule sees partial sums as mirrored unless it asks for the original state.
 
 mod attention;
 mod elementwise;
@@ -47,7 +47,6 @@ pub(super) type InferredState = Result<SplitState, Rejection>;
 
 /// A rule for a group of ops.
 pub struct StateRule {
-    /// The name in the table of ops.
     rule: SplitRule,
     /// The accepted states and the state of the result, in words.
     pub says: &'static str,

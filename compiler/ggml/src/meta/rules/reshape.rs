@@ -94,8 +94,7 @@ fn view(call: &Call<'_>) -> InferredState {
     strided(call, s, a)
 }
 
-/// Returns the split of a view with a part of the axis, or with the axis in other units. The proportions stay the
-/// same.
+/// Returns the split of a view with a part of the axis, or with the axis in other units. Proportions stay the same.
 fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredState {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),

@@ -71,8 +71,8 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Returns sizes that merge into both `a` and `b`, split at every boundary of either. If there are more than four
-/// parts, the outermost are merged. Returns `None` if the boundaries do not divide each other.
+/// Returns sizes that merge into both `a` and `b`, split at every boundary of either; `None` if the boundaries do not
+/// divide each other. Beyond four parts, the outermost are merged.
 fn common(a: Sizes4, b: Sizes4) -> Option<Sizes4> {
     let mut cuts: Vec<u64> = Vec::new();
     for ne in [a, b] {
