@@ -15,6 +15,7 @@ pub struct Name {
 }
 
 impl Name {
+    /// Creates a name without a layer.
     pub fn plain(name: impl Into<String>) -> Name {
         Name {
             before: name.into(),

@@ -20,6 +20,7 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Creates a pool of `total` bytes.
     pub const fn new(total: u64) -> Pool {
         Pool {
             total,

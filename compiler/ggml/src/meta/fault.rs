@@ -60,6 +60,7 @@ pub enum Verdict {
 }
 
 impl FaultKind {
+    /// All kinds.
     pub const ALL: [FaultKind; 20] = [
         FaultKind::Architecture,
         FaultKind::Devices,

@@ -26,6 +26,7 @@ pub struct Roles {
 }
 
 impl Roles {
+    /// Forgets a freed buffer.
     pub fn forget(&mut self, buffer: u64) {
         self.results.remove(&buffer);
         self.states.remove(&buffer);
@@ -46,6 +47,7 @@ impl Roles {
         is_new
     }
 
+    /// Records a computation.
     pub fn computes(&mut self, graph: &Graph, buffers: &Buffers) {
         let nodes: BTreeSet<usize> = graph.nodes.iter().copied().collect();
         let inside = |at: usize| buffers.span(&graph.tensors[at]).ok().map(|s| s.buffer);

@@ -56,7 +56,7 @@ pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static st
         Field::Id => Some("ids only name references"),
         Field::Name => Some("names are only labels"),
         Field::Op if looks => Some("strides and offset define a view"),
-        Field::Op if t.op.family() == Family::Copy => Some("all copies are alike"),
+        Field::Op if t.op.family() == Family::Copy => Some("all copies have the same effect"),
         Field::Stride(axis) if t.ne()[axis] == 1 => Some("a stride along one index"),
         Field::Stride(0) if t.ne()[0] == t.dtype.block_len() => Some("a stride along one block"),
         Field::Word(0) if t.op.is(OpKind::SsmScan) || t.op.is(OpKind::GatedDeltaNet) => {

@@ -66,7 +66,7 @@ fn copy(call: &Call<'_>) -> InferredState {
     }
     call.refused(
         FaultKind::Write,
-        "it needs a source in the destination's state",
+        "expected a source in the destination's state",
     )
 }
 
@@ -109,7 +109,7 @@ fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Reje
     if !a.nb.is_sorted() {
         return call.refused(
             FaultKind::Shape,
-            "views of a permuted source must have its strides",
+            "the view of a permuted source has other strides",
         );
     }
     let axis = if s.axis + 1 == RANK {
