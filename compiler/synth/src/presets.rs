@@ -275,7 +275,7 @@ const SIZES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns a tiny model of each architecture, then models with published sizes.
+/// Returns a tiny model of each architecture, then headers of models with published sizes.
 pub fn presets() -> Vec<Preset> {
     let tiny = ARCHS.iter().map(|arch| {
         let more = TINY_OF.iter().find(|(name, _)| *name == arch.name);

@@ -174,7 +174,7 @@ fn any_op_of_ggml_with_any_operands_is_planned_around() {
             w.params = vec![3; n];
             let z = w.op(name.name(), [8, 4, 1, 1], &vec![y; n]);
             w.op("SILU", [8, 4, 1, 1], &[z]);
-            // The parser must not stop at an invalid record.
+            // Only records with too few operands are refused.
             match read(&w.text, "test") {
                 Ok(_) => assert!(n >= name.facts().least_sources),
                 Err(e) => {
