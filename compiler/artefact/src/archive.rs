@@ -1,13 +1,12 @@
-//! The container: a zip archive (PKWARE's APPNOTE.TXT 6.3) in a canonical form, which ordinary tools can read:
+//! A zip archive (PKWARE's APPNOTE.TXT 6.3) in one canonical form, which ordinary tools can read:
 //!
 //! - entries are stored uncompressed, in the order given to [`write()`];
 //! - data begin at multiples of [`ALIGNMENT`], after an extra field of zeros in the local header (0xd935, as in
 //!   Android's zipalign);
 //! - every entry has the time 1980-01-01 00:00 and the attributes of a plain file of mode 0644;
-//! - the central directory follows the last entry; the directory has no extra fields, comments or trailing bytes.
+//! - the central directory follows the last entry, without extra fields, comments or trailing bytes.
 //!
-//! The reader checks that writing the entries again reproduces the file. All readers therefore see the same entries,
-//! and every byte is used.
+//! The reader checks that writing the entries again gives the same file, so all readers see the same entries.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -21,10 +20,10 @@ use crate::error::ArtefactError;
 pub const MAX_BYTES: u64 = 1 << 30;
 const MAX_ENTRIES: usize = 1024;
 
-/// An entry.
+/// An entry of the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Segments of lower-case letters, digits, `.`, `-` and `_`, separated by `/`.
+    /// The name: segments of lower-case letters, digits, `.`, `-` and `_`, separated by `/`.
     pub name: &'a str,
     /// The content.
     pub data: &'a [u8],
@@ -37,14 +36,13 @@ fn error(name: &[u8], defect: EntryDefect) -> ArtefactError {
     }
 }
 
-/// Escapes and shortens a name for a message.
 fn shown(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     let short: String = name.chars().take(64).collect();
     short.escape_default().to_string()
 }
 
-/// Returns the name of the first entry of a zip archive of any form, escaped and shortened.
+/// Returns the first entry's name in any zip archive, escaped and shortened.
 pub(crate) fn first_name(bytes: &[u8]) -> Option<String> {
     let archive = ZipArchive::from_slice(bytes).ok()?;
     let first = archive.entries().next()?.ok()?;
@@ -68,10 +66,10 @@ fn check_name(name: &[u8]) -> Result<(), EntryDefect> {
     }
 }
 
-/// Returns the entries of an archive in file order.
+/// Returns the entries in file order.
 ///
 /// # Errors
-/// Returns [`ArtefactError::Archive`] or [`ArtefactError::Entry`] if the file differs from [`write()`]'s form.
+/// Returns [`ArtefactError::Archive`] or [`ArtefactError::Entry`] if [`write()`] would write another file.
 pub fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>, ArtefactError> {
     let broken = |e: rawzip::Error| ArtefactError::Archive(format!("not a zip archive: {e}"));
     if bytes.len() as u64 > MAX_BYTES {
@@ -138,7 +136,6 @@ fn named<'a>(bytes: &'a [u8], record: &ZipFileHeaderRecord<'_>) -> Option<&'a st
         .filter(|n| n.as_bytes() == raw)
 }
 
-/// Checks that an entry is a plain, stored file.
 fn plain(record: &ZipFileHeaderRecord<'_>) -> Result<(), EntryDefect> {
     let raw = record.file_path();
     if record.mode().is_symlink() {
@@ -202,18 +199,17 @@ const NEEDED: u16 = 10;
 const MADE_BY: u16 = 3 << 8 | NEEDED;
 /// A plain file of mode 0644, in the upper 16 bits.
 const ATTRIBUTES: u32 = 0o100_644 << 16;
-/// 1 January 1980, the first date of the format.
+/// The first date of the format: 1 January 1980.
 const DATE: u16 = 1 << 5 | 1;
 /// The extra field of zipalign.
 const PADDING: u16 = 0xd935;
-/// The bytes of a local header before the name.
+/// The size of a local header before the name, in bytes.
 const LOCAL_BYTES: usize = 30;
-/// The bytes of a central header before the name.
+/// The size of a central header before the name, in bytes.
 const CENTRAL_BYTES: usize = 46;
-/// The bytes of the extra field's id, length and alignment.
+/// The size of the extra field's id, length and alignment, in bytes.
 const EXTRA_BYTES: usize = 6;
 
-/// Encodes the common fields of local and central headers.
 fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
     let size = four(entry.data.len())?;
     let mut out = Vec::new();
@@ -231,7 +227,7 @@ fn common(entry: &Entry<'_>, extra: usize) -> io::Result<Vec<u8>> {
 /// Writes an archive.
 ///
 /// # Errors
-/// Returns an error if `out` fails, a name is invalid, or a size exceeds a zip's limits.
+/// Returns an error if `out` fails, a name is invalid, or a size exceeds the limits of zip archives.
 pub fn write(out: &mut dyn Write, entries: &[Entry<'_>]) -> io::Result<()> {
     let mut at = 0;
     let mut directory = Vec::new();

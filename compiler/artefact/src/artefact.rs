@@ -1,5 +1,3 @@
-//! Reading and writing artefacts.
-
 use tpc_ir::Symbol;
 use tpc_ir::program::{Program, StorageFormat, text, verify};
 
@@ -8,9 +6,8 @@ use crate::error::ArtefactError;
 use crate::kernels::{self, KernelModule};
 use crate::manifest::Manifest;
 
-/// The manifest's entry, the first in the file.
 const MANIFEST: &str = "manifest.ron";
-/// The program's entry.
+/// The name of the program's entry.
 pub const MAIN: &str = "programs/main.program";
 
 /// An artefact: a manifest, a verified program, and kernels.
@@ -21,7 +18,7 @@ pub struct Artefact {
     kernels: Vec<KernelModule>,
 }
 
-/// An entry of a file.
+/// An entry of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// The name.
@@ -50,7 +47,7 @@ impl Artefact {
     /// Creates an artefact without kernels.
     ///
     /// # Errors
-    /// Returns an error if the verifier rejects the program, or if the manifest contradicts it.
+    /// Returns an error if the verifier rejects the program, or if the manifest contradicts the program.
     pub fn new(manifest: Manifest, program: Program) -> Result<Artefact, ArtefactError> {
         let refused = |what: String| ArtefactError::Program {
             entry: MAIN.to_owned(),
@@ -72,7 +69,7 @@ impl Artefact {
     /// Adds kernels.
     ///
     /// # Errors
-    /// Returns an error if the manifest lists the section but `kernels` is empty, or the reverse.
+    /// Returns an error if `kernels` is empty but the manifest lists kernels, or the reverse.
     pub fn with_kernels(self, kernels: Vec<KernelModule>) -> Result<Artefact, ArtefactError> {
         match self.manifest.has_kernels() == kernels.is_empty() {
             true => Err(ArtefactError::Manifest(
@@ -82,7 +79,7 @@ impl Artefact {
         }
     }
 
-    /// Returns the kernels, in order.
+    /// Returns the kernels in order.
     pub fn kernels(&self) -> &[KernelModule] {
         &self.kernels
     }
@@ -127,15 +124,15 @@ impl Artefact {
         Ok(out)
     }
 
-    /// Returns the manifest of a file, without reading the other entries.
+    /// Returns the manifest of a file without reading the other entries.
     ///
     /// # Errors
-    /// Returns the errors of container and manifest.
+    /// Returns the errors of the container and the manifest.
     pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, ArtefactError> {
         Ok(opened(bytes)?.manifest)
     }
 
-    /// Reads a file and verifies its program. `formats` are the storage formats of weights besides the GGUF file's own.
+    /// Reads a file and verifies its program. `formats` are the storage formats other than the GGUF file's.
     ///
     /// # Errors
     /// Returns an [`ArtefactError`] for any defect of the file.
@@ -167,7 +164,7 @@ impl Artefact {
     }
 }
 
-/// The parts of a file, with only the manifest parsed.
+/// The parts of a file. Only the manifest is parsed.
 struct Opened<'a> {
     manifest: Manifest,
     program: &'a [u8],

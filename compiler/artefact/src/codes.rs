@@ -1,4 +1,4 @@
-//! The codes of artefacts, TPC0580 to TPC0594.
+//! Codes TPC0580 to TPC0594.
 
 tpc_ir::codes! {
     pub static;

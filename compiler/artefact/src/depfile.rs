@@ -1,9 +1,7 @@
-//! Dependencies as a Makefile rule.
-
 use std::fmt::Write;
 
-/// Returns the rule of `target` with its dependencies, like a compiler's `-MD`. Blanks and `#` get a backslash, `$` is
-/// doubled.
+/// Returns the Makefile rule of `target` with its dependencies, as from a compiler's `-MD`. Blanks and `#` get a
+/// backslash; `$` is doubled.
 pub fn rule(target: &str, dependencies: &[String]) -> String {
     let mut out = format!("{}:", word(target));
     for dependency in dependencies {
@@ -13,7 +11,7 @@ pub fn rule(target: &str, dependencies: &[String]) -> String {
     out
 }
 
-/// Escapes a file name for make, which needs doubled backslashes only before blanks and `#`.
+/// Escapes a file name. Make needs doubled backslashes only before blanks and `#`.
 fn word(path: &str) -> String {
     let mut out = String::new();
     let mut backslashes = 0;

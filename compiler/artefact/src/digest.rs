@@ -1,19 +1,17 @@
-//! Hashes of an artefact's inputs.
-
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use tpc_gguf::GgufFile;
 
-/// A SHA-256 hash (FIPS 180-4). Its text is `sha256:` and 64 hexadecimal digits.
+/// A SHA-256 hash (FIPS 180-4). The text form is `sha256:` and 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest([u8; 32]);
 
 const PREFIX: &str = "sha256:";
 
 impl Digest {
-    /// Hashes `bytes`.
+    /// Returns the hash of `bytes`.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
     }
@@ -70,10 +68,9 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Hashes a model, or returns `None` for a remote model: for each file the data's offset and the header's length (eight
-/// bytes each, little-endian), then the header.
-///
-/// The header ends before its trailing zeros, because a bare header may lack the padding before the data.
+/// Returns the hash of a model, or `None` for a remote model. Each file contributes the data's offset and the
+/// header's length (eight bytes each, little-endian), then the header without trailing zeros. A file with only the
+/// header may lack this padding.
 pub fn of_model(file: &GgufFile) -> Option<Digest> {
     let mut hash = Sha256::new();
     for shard in file.shards() {

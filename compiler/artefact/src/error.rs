@@ -1,5 +1,3 @@
-//! Errors of artefacts.
-
 use tpc_diag::Diagnostic;
 use tpc_ir::Code;
 
@@ -9,7 +7,7 @@ use crate::entry_defect::EntryDefect;
 /// A defect of an artefact.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArtefactError {
-    /// Invalid container.
+    /// An invalid container.
     #[error("{0}")]
     Archive(String),
     /// A zip archive that `tpc compile` did not write.
@@ -17,40 +15,40 @@ pub enum ArtefactError {
         "not a tpc artefact: the first entry of the zip archive is {first}, not `manifest.ron`"
     )]
     Foreign {
-        /// The name of the first entry, escaped and shortened, or `missing`.
+        /// The escaped and shortened name of the first entry, or `missing`.
         first: String,
     },
-    /// Invalid entry of the container.
+    /// An invalid entry of the container.
     #[error("entry `{name}`: {defect}")]
     Entry {
-        /// The name, escaped and shortened.
+        /// The escaped and shortened name.
         name: String,
         /// The defect.
         defect: EntryDefect,
     },
-    /// Invalid manifest.
+    /// An invalid manifest.
     #[error("manifest.ron: {0}")]
     Manifest(String),
-    /// Newer format of the file or of a section.
+    /// A newer format of the file or of a section.
     #[error("{what} has format {found}; this tpc reads formats up to {newest}")]
     Newer {
-        /// `the artefact`, or a section.
+        /// The name of the section, or `the artefact`.
         what: String,
         /// The format found.
         found: u32,
         /// The newest supported format.
         newest: u32,
     },
-    /// Unknown section.
+    /// An unknown section.
     #[error("this tpc does not know section `{0}`")]
     UnknownSection(String),
     /// Invalid kernels.
     #[error("kernels: {0}")]
     Kernels(String),
-    /// Invalid program.
+    /// An invalid program.
     #[error("{entry}: {what}")]
     Program {
-        /// The entry.
+        /// The name of the entry.
         entry: String,
         /// The first error, with its code.
         what: String,
@@ -92,7 +90,7 @@ impl ArtefactError {
         }
     }
 
-    /// Returns the diagnostic for `file`.
+    /// Returns the diagnostic for the file named `file`.
     pub fn diagnostic(&self, file: &str) -> Diagnostic {
         Diagnostic::new(self.code(), file, format!("{file}: {self}")).help(self.help())
     }

@@ -1,7 +1,7 @@
-//! The kernel section: machine code for cards, compiled ahead of time.
+//! Machine code for cards, compiled ahead of time.
 //!
-//! `kernels/index.ron` lists the modules; their code follows in the same order, one entry each. The loader uses a
-//! module only if it would compile the same source for the same target, so it ignores stale code.
+//! `kernels/index.ron` lists the modules; their entries follow in the same order. The loader ignores stale code: it
+//! uses a module only if it would compile the same source for the same target.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,9 +13,7 @@ use crate::archive::Entry;
 use crate::digest::Digest;
 use crate::error::ArtefactError;
 
-/// The section.
 pub(crate) const SECTION: &str = "kernels";
-/// The index's entry.
 const INDEX: &str = "kernels/index.ron";
 /// The maximum size of the index, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -57,7 +55,7 @@ struct Index {
 }
 
 impl KernelModule {
-    /// Creates a module; `source` is the hash of its source.
+    /// Creates a module. `source` is the hash of the source.
     pub fn new(
         target: &str,
         module: &str,
@@ -111,10 +109,7 @@ fn index(modules: &[KernelModule]) -> Result<String, ArtefactError> {
 
 type Named<'a> = (String, Cow<'a, [u8]>);
 
-/// Returns the entries of the section, if any.
-///
-/// # Errors
-/// Returns an error if the reader would reject the index.
+/// Returns the entries of the section; empty without modules.
 pub(crate) fn entries(modules: &[KernelModule]) -> Result<Vec<Named<'_>>, ArtefactError> {
     if modules.is_empty() {
         return Ok(Vec::new());
@@ -150,7 +145,7 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     for record in &index.modules {
         if !is_word(&record.target) || !is_word(&record.module) {
             return Err(wrong(
-                "invalid name of a target or module: use lower-case letters, digits and underscores",
+                "a target or module has an invalid name: use lower-case letters, digits and underscores",
             ));
         }
         let plain = |c: char| c.is_ascii_graphic() || c == ' ';
@@ -167,10 +162,7 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
     Ok(index.modules)
 }
 
-/// Reads the modules from `entries`, which are all entries after the programs.
-///
-/// # Errors
-/// Returns [`ArtefactError::Kernels`] if an entry is missing, out of order, or differs from its record.
+/// Reads the modules from `entries`: all entries after the programs.
 pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactError> {
     let Some((first, rest)) = entries.split_first().filter(|(e, _)| e.name == INDEX) else {
         return Err(wrong(format!("{INDEX} is missing before the modules")));
@@ -178,7 +170,7 @@ pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactE
     let records = records(first.data)?;
     if records.len() != rest.len() {
         return Err(wrong(format!(
-            "the index has {} modules, and the file {}",
+            "the index has {} modules, and the file has {}",
             records.len(),
             rest.len()
         )));
@@ -190,13 +182,13 @@ pub(crate) fn read(entries: &[Entry<'_>]) -> Result<Vec<KernelModule>, ArtefactE
         }
         if entry.data.len() as u64 != record.bytes {
             return Err(wrong(format!(
-                "{name} has {} bytes, and the index says {}",
+                "{name} has {} bytes, but the index says {}",
                 entry.data.len(),
                 record.bytes
             )));
         }
         if Digest::of(entry.data) != record.hash {
-            return Err(wrong(format!("{name} has another hash than in the index")));
+            return Err(wrong(format!("the hash of {name} differs from the index")));
         }
         if !is_code(entry.data) {
             return Err(wrong(format!("{name} is not machine code for cards")));
@@ -278,8 +270,8 @@ pub(crate) mod tests {
 
         let mut other = owned.clone();
         other[2].1[63] ^= 1;
-        assert!(refused(&other).contains("another hash"));
-        assert!(refused(&owned[..3]).contains("and the file 2"));
+        assert!(refused(&other).contains("the hash of"));
+        assert!(refused(&owned[..3]).contains("and the file has 2"));
         assert!(refused(&owned[1..]).contains("kernels/index.ron is missing"));
         let mut swapped = owned;
         swapped.swap(1, 2);

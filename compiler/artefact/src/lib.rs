@@ -1,13 +1,13 @@
 //! # Artefacts: compiled programs
 //!
-//! A `.tpc` file holds a planned model: a [`Program`](tpc_ir::Program), a [`Manifest`] of the model, options and
-//! target, and kernels. The weights stay in the model's file, which a [`Digest`] identifies.
+//! A `.tpc` file holds a planned model: a [`Program`](tpc_ir::Program), a [`Manifest`], and kernels. The weights stay
+//! in the model file, which a [`Digest`] identifies.
 //!
 //! - The same manifest and program give the same bytes, without a path, time or host name.
 //! - Files are not trusted. The reader rejects other forms of the container, text that does not parse, and programs
 //!   that fail the [verifier](tpc_ir::program::verify()). Each error has a code of [`CODES`].
 //! - The reader never panics. Its time and memory are linear in the file's length, at most [`MAX_BYTES`].
-//! - Older versions are read. Newer versions are rejected by their number, whatever their content.
+//! - Older versions are read. Newer versions are rejected by version number.
 
 mod archive;
 mod artefact;

@@ -1,7 +1,5 @@
-//! The manifest: the description of an artefact.
-//!
-//! These types serve the file format only, so that changes of other types cannot change the format. Existing fields
-//! never change; additions raise [`FORMAT`].
+//! The manifest of an artefact. Its types belong to the file format only. Existing fields never change; additions
+//! raise [`FORMAT`].
 
 use serde::{Deserialize, Serialize};
 use tpc_ir::{DType, Window};
@@ -14,7 +12,7 @@ use crate::kernels;
 pub const FORMAT: u32 = 1;
 /// The maximum size of a manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
-/// The maximum number of cache cells and of tokens per batch.
+/// The maximum number of cache cells, and of tokens per batch.
 const MAX_CELLS: u64 = 1 << 32;
 const MAX_SEQUENCES: u64 = 1 << 16;
 /// The maximum length of a text, in bytes.
@@ -26,13 +24,13 @@ const MAX_TEXT: usize = 4096;
 pub struct Manifest {
     /// The format of the file and of this manifest.
     pub format: u32,
-    /// The writing program and its version, for information only.
+    /// The program that wrote the file, with its version; for information only.
     pub producer: String,
-    /// The other sections with their versions.
+    /// The other sections with their format versions.
     pub sections: Vec<SectionVersion>,
-    /// The target.
+    /// The requirements for running the artefact.
     pub target: TargetRecord,
-    /// The device names, bound to real devices at run time.
+    /// The device names. Names are assigned to real devices at run time.
     pub devices: Vec<String>,
     /// The model.
     pub model: ModelRecord,
@@ -40,7 +38,7 @@ pub struct Manifest {
     pub options: OptionRecord,
     /// The hash of the topology file, if one was used.
     pub topology: Option<Digest>,
-    /// The entries that contain programs.
+    /// The names of the entries with programs.
     pub programs: Vec<String>,
 }
 
@@ -48,7 +46,7 @@ pub struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SectionVersion {
-    /// The name, also the folder of its entries.
+    /// The name, which is also the folder of the section's entries.
     pub name: String,
     /// The format version.
     pub version: u32,
@@ -60,9 +58,9 @@ pub struct SectionVersion {
 pub struct TargetRecord {
     /// The executor: `cpu` or `cuda`.
     pub executor: String,
-    /// The storage formats of weights.
+    /// The storage formats of the weights.
     pub stored: Vec<StoredVersion>,
-    /// The required host features beyond the baseline.
+    /// The required host features in addition to the baseline.
     pub host: Vec<String>,
 }
 
@@ -84,7 +82,7 @@ pub struct ModelRecord {
     pub name: String,
     /// The architecture.
     pub architecture: String,
-    /// The number of elements.
+    /// The number of parameters.
     pub params: u64,
     /// The size of the tensors, in bytes.
     pub bytes: u64,
@@ -92,7 +90,7 @@ pub struct ModelRecord {
     pub hash: Digest,
     /// The file names, without folders.
     pub files: Vec<String>,
-    /// The attention window, for layers with one.
+    /// The attention window of layers with a window.
     pub window: Option<WindowRecord>,
 }
 
@@ -129,15 +127,15 @@ impl From<WindowRecord> for Window {
 pub struct OptionRecord {
     /// The requested or chosen split mode.
     pub split_mode: String,
-    /// The caches' size and types.
+    /// The size and types of the caches.
     pub caches: CacheOptions,
-    /// The largest batch, in tokens.
+    /// The maximum number of tokens per batch.
     pub ubatch: u64,
     /// The number of sequences.
     pub parallel: u64,
     /// The speculative decoding method: `none` or `draft-mtp`.
     pub drafting: String,
-    /// The command-line options to reproduce the artefact.
+    /// The command-line options that reproduce the artefact.
     pub words: Vec<String>,
 }
 
@@ -145,7 +143,7 @@ pub struct OptionRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheOptions {
-    /// The number of cells.
+    /// The number of cells per cache.
     pub context: u64,
     /// The element type of the K cache.
     pub type_k: String,
@@ -154,7 +152,7 @@ pub struct CacheOptions {
 }
 
 impl CacheOptions {
-    /// Returns the element types of K and V.
+    /// Returns the element types of the K and V caches.
     pub fn types(&self) -> Option<[DType; 2]> {
         Some([
             DType::from_name(&self.type_k)?,
@@ -188,12 +186,11 @@ impl Manifest {
         each.collect()
     }
 
-    /// True if the manifest lists a kernel section.
     pub(crate) fn has_kernels(&self) -> bool {
         self.sections.iter().any(|s| s.name == kernels::SECTION)
     }
 
-    /// Returns the text.
+    /// Returns the text of the manifest.
     ///
     /// # Errors
     /// Returns [`ArtefactError::Manifest`] if the reader would reject the text.
@@ -222,7 +219,7 @@ impl Manifest {
         let text = std::str::from_utf8(bytes)
             .map_err(|e| wrong(&format!("byte {} is not UTF-8 text", e.valid_up_to())))?;
         let unreadable = |e: ron::error::SpannedError| wrong(&plain(&e.to_string()));
-        // A later format may have unknown fields, so its number comes first.
+        // A later format may have unknown fields, so the number is checked first.
         let head: Head = ron::from_str(text).map_err(unreadable)?;
         match head.format {
             0 => return Err(wrong("invalid format 0")),
@@ -253,7 +250,7 @@ impl Manifest {
                 });
             }
             if section.version == 0 {
-                return Err(wrong(&format!("section `{name}` has the invalid format 0")));
+                return Err(wrong(&format!("invalid format 0 of section `{name}`")));
             }
         }
         let missing = |(name, _): &&(&str, u32)| !self.sections.iter().any(|s| s.name == *name);
@@ -280,7 +277,7 @@ impl Manifest {
         };
         if let Some(name) = self.model.files.iter().find(folder) {
             return Err(wrong(&format!(
-                "`{}` must be a file name without folders",
+                "`{}` is not a file name without folders",
                 plain(name)
             )));
         }
@@ -299,7 +296,7 @@ impl Manifest {
         ];
         if !windows || sized.iter().any(|(n, most)| !(1..=*most).contains(n)) {
             return Err(wrong(
-                "a window, context, batch or number of sequences is 0 or too large",
+                "the window, context, batch or number of sequences is 0 or too large",
             ));
         }
         Ok(())
@@ -334,12 +331,10 @@ impl Manifest {
     }
 }
 
-/// True if a text is short and without control characters.
 fn is_plain(text: &str) -> bool {
     text.len() <= MAX_TEXT && !text.chars().any(char::is_control)
 }
 
-/// Shortens a text and replaces control characters.
 fn plain(text: &str) -> String {
     let visible = |c: char| if tpc_diag::steers(c) { '\u{fffd}' } else { c };
     text.chars().take(200).map(visible).collect()

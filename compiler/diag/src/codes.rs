@@ -1,4 +1,4 @@
-//! The codes of planning and of the command line. Several crates report them.
+//! Codes that several crates report: planning and the command line.
 
 use tpc_ir::Severity;
 
@@ -39,7 +39,7 @@ tpc_ir::codes! {
 
     NUMBERS_DIFFER = error(
         "TPC0394",
-        "small programs compute something else",
+        "programs of the small model give other results",
         "The small model gives different answers whole and split. The message names the first wrong value.",
     )
     .cure("report this bug in tpc with the command and the model's header.");

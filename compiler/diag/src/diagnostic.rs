@@ -1,5 +1,3 @@
-//! Diagnostics, and their display in the terminal.
-
 use std::fmt;
 use std::num::NonZeroU32;
 
@@ -9,16 +7,16 @@ use tpc_ir::{Code, Severity};
 
 use crate::{Entity, Excerpt, Message};
 
-/// A report to the user: problem, location and cure.
+/// A report to the user: the problem, its location, and the cure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// The code, for `tpc explain CODE`.
     #[serde(serialize_with = "as_id")]
     pub code: &'static Code,
-    /// The code's severity, unless an option or a harmless case changes it.
+    /// The severity: the code's, unless an option or a harmless case changes it.
     #[serde(serialize_with = "as_word")]
     pub severity: Severity,
-    /// The finding, in a sentence without a full stop.
+    /// The problem, as a sentence without a full stop.
     pub message: Message,
     /// The affected tensor, key, op, option, device or file.
     pub entity: Entity,
@@ -27,7 +25,7 @@ pub struct Diagnostic {
     /// The affected line of the capture, from 1.
     #[serde(skip)]
     pub line: Option<NonZeroU32>,
-    /// An excerpt of the graph's text.
+    /// An excerpt of the graph, in text form.
     #[serde(skip)]
     pub excerpt: Option<Box<Excerpt>>,
 }
@@ -58,7 +56,7 @@ impl Diagnostic {
         }
     }
 
-    /// Creates a diagnostic with the code's milder severity, for harmless cases.
+    /// Creates a diagnostic with the code's lower severity, for harmless cases.
     pub fn milder(
         code: &'static Code,
         entity: impl Into<Entity>,

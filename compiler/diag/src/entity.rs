@@ -1,5 +1,3 @@
-//! Entities: the subjects of diagnostics.
-
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -11,22 +9,22 @@ use crate::Name;
 pub enum EntityKind {
     /// A tensor or state.
     Tensor,
-    /// A key of the metadata.
+    /// A metadata key.
     Key,
-    /// An op of the graph, or its result.
+    /// An op of the graph, or the result of an op.
     Op,
     /// A command-line option.
     Option,
     /// A device, or the host.
     Device,
-    /// The file.
+    /// The model file.
     File,
     /// The plan as a whole.
     Plan,
 }
 
 impl EntityKind {
-    /// Returns the word.
+    /// Returns the kind's word.
     pub const fn word(self) -> &'static str {
         match self {
             EntityKind::Tensor => "tensor",
@@ -43,9 +41,9 @@ impl EntityKind {
 /// The subject of a diagnostic.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entity {
-    /// The kind, by default a file.
+    /// The kind; a file by default.
     pub kind: EntityKind,
-    /// The name, empty for an unnamed part of a plan.
+    /// The name; empty for an unnamed part of a plan.
     pub name: Name,
 }
 

@@ -1,5 +1,3 @@
-//! Excerpts: labelled parts of a graph's text, shown below a diagnostic.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -7,18 +5,17 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 use tpc_ir::Inst;
 use tpc_ir::text::{Entity, PrintedGraph};
 
-/// A part of a graph's text with labels.
+/// A part of a graph's text, with labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excerpt {
     name: &'static str,
     text: Arc<str>,
-    /// The number of lines before the excerpt.
     before: usize,
     labels: Vec<(Range<usize>, String)>,
 }
 
 impl Excerpt {
-    /// Returns the lines of instructions in a printed graph; `stage` is its name in `tpc dump`.
+    /// Returns the lines of these instructions in a printed graph. `stage` is the graph's name in `tpc dump`.
     pub fn of(stage: &'static str, printed: &PrintedGraph, labels: &[(Inst, String)]) -> Excerpt {
         let span = |inst: Inst| printed.spans.get(Entity::Inst(inst)).unwrap_or_default();
         let spans = labels.iter().map(|(i, _)| span(*i));

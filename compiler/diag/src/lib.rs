@@ -1,9 +1,7 @@
 //! # Diagnostics
 //!
-//! A [`Diagnostic`] is one report to the user. Its [`Code`] declares the default severity and the text of `tpc
-//! explain`. Each crate declares its own codes; [`codes`] has the shared codes of planning and of the command line.
-//!
-//! An [`Excerpt`] shows a part of a graph below the message. [`suggest`] finds the nearest name to a misspelt one.
+//! A [`Diagnostic`] is a report to the user. Its [`Code`] gives the default severity and the text of `tpc explain`.
+//! Each crate declares its own codes; [`codes`] has the shared codes.
 
 pub mod codes;
 mod diagnostic;
@@ -20,7 +18,7 @@ pub use message::{Argument, Layer, Line, Message, Name, Part, Quantity, places};
 pub use tpc_ir::{Code, Severity};
 pub use visible::{steers, visible};
 
-/// True if a code rules out planning and linting, because it concerns an option or the file itself.
+/// True if the code prevents planning and linting: it concerns an option or the model file.
 pub fn unusable(code: &Code) -> bool {
     matches!(code.number(), Some(100..150 | 400..500))
 }

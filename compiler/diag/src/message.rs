@@ -1,7 +1,5 @@
-//! Structured messages: text, names and numbers as separate typed parts.
-//!
-//! [`message!`](crate::message) assembles a message. Messages of different layers or device counts are compared without
-//! their layer or number parts, so texts are never parsed.
+//! Messages with typed parts: text, names and numbers. Comparing the messages of different layers or device counts
+//! ignores layers or numbers, without parsing text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -94,7 +92,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Replaces the `{}` of a template. [`message!`](crate::message) has checked the number of arguments.
+    /// Replaces each `{}` of a template. [`message!`](crate::message) has checked the number of arguments.
     #[doc(hidden)]
     pub fn assemble(template: &'static str, arguments: Vec<Message>) -> Message {
         let mut parts = Vec::new();
@@ -126,7 +124,7 @@ impl Message {
         }
     }
 
-    /// Returns the first layer in the message.
+    /// Returns the first layer number in the message.
     pub fn layer(&self) -> Option<u32> {
         self.parts.iter().find_map(|p| match p {
             Part::Name(name) => name.layer(),
@@ -155,7 +153,7 @@ impl Message {
         })
     }
 
-    /// Combines messages that differ only in numbers, such as `2/3/5`.
+    /// Combines messages that differ only in numbers: `2/3/5`.
     pub fn alongside(all: &[Message]) -> Message {
         let Some(first) = all.first() else {
             return Message::default();
@@ -213,7 +211,7 @@ impl Serialize for Message {
 
 /// An argument of a template.
 pub trait Argument {
-    /// Returns the phrase.
+    /// Returns the argument as a message.
     fn phrase(&self) -> Message;
 }
 
@@ -324,9 +322,9 @@ pub const fn places(template: &str) -> Option<usize> {
     Some(n)
 }
 
-/// Creates a message from a template and the arguments for its `{}`; other placeholders do not compile.
+/// Creates a message from a template and an argument for each `{}`. Other placeholders do not compile.
 ///
-/// Names, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become layer-dependent parts. Numbers and
+/// Names, [`Layer`](crate::Layer)s and [`Line`](crate::Line)s become parts that depend on the layer. Numbers and
 /// [`Quantity`](crate::Quantity) become parts that depend on the device count.
 #[macro_export]
 macro_rules! message {

@@ -1,15 +1,15 @@
-//! "Did you mean": the known name nearest to a misspelt one.
+//! Finds the known name nearest to a misspelt one.
 
 use strsim::osa_distance;
 
-/// Returns the nearest of `names`, within 1 + length/4 edits. Case is ignored.
+/// Returns the name in `names` within 1 + length/4 edits that is nearest to `found`. Case is ignored.
 ///
 /// An edit inserts, removes or replaces a letter, or swaps two neighbours.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(found, names, |name| 1 + name.len() / 4)
 }
 
-/// Returns the nearest of `codes`, within one edit because codes are similar.
+/// Returns the nearest of `codes` within one edit, because codes are similar.
 pub fn nearest_code<'a>(found: &str, codes: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(found, codes, |_| 1)
 }
@@ -19,7 +19,7 @@ fn nearest_within<'a>(
     names: impl IntoIterator<Item = &'a str>,
     most: fn(&str) -> usize,
 ) -> Option<&'a str> {
-    // Longer texts are not misspelt names, and would take long.
+    // A longer text is not a misspelt name, and the comparison would be slow.
     if found.len() > 64 {
         return None;
     }

@@ -1,5 +1,3 @@
-//! Control characters of terminals, which names in files may contain.
-
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
@@ -16,12 +14,12 @@ const SHAPELESS: [RangeInclusive<char>; 9] = [
     '\u{e0000}'..='\u{e007f}',
 ];
 
-/// True if a character is an escape, directional or format control.
+/// True if a character controls the terminal: an escape, directional or format character.
 pub fn steers(c: char) -> bool {
     c.is_control() || SHAPELESS.iter().any(|r| r.contains(&c))
 }
 
-/// The maximum length of a word, in bytes. Addresses and paths are shorter.
+/// The maximum length of a word, in bytes. It exceeds the length of addresses and paths.
 const WORD: usize = 400;
 
 /// The maximum length of a line, in bytes.
@@ -46,7 +44,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Truncates a text above `most` bytes to `characters` characters.
+/// Truncates a text of more than `most` bytes to `characters` characters.
 fn cut(text: &str, most: usize, characters: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return Cow::Borrowed(text);

@@ -1,10 +1,7 @@
-//! Web addresses of files.
-
 use tpc_diag::Diagnostic;
 
 use super::codes;
 
-/// Hugging Face's hosts.
 const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"];
 
 /// The address of a file on the web.
@@ -12,7 +9,6 @@ const HUGGING_FACE: [&str; 3] = ["huggingface.co", "www.huggingface.co", "hf.co"
 pub struct Address {
     /// True for `https`, false for `http`.
     pub(super) secure: bool,
-    /// The credentials: `user:password`.
     user: Option<String>,
     /// The host and port.
     pub(super) host: String,
@@ -27,7 +23,6 @@ fn wrong(text: &str, what: &str, help: &str) -> Diagnostic {
     Diagnostic::new(&codes::ADDRESS, shown, what).help(help)
 }
 
-/// Escapes blanks and non-ASCII characters of an address.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -42,7 +37,7 @@ fn escape(text: &str) -> String {
 impl Address {
     /// Parses the address of a file.
     ///
-    /// A Hugging Face page (`/blob/`) and `hf://USER/NAME/FILE` become the file's address (`/resolve/`).
+    /// A Hugging Face page (`/blob/`) or `hf://USER/NAME/FILE` becomes the address of the file (`/resolve/`).
     ///
     /// # Errors
     /// Returns TPC0430 for an unsupported scheme, a missing host, or the address of a repository.
@@ -90,7 +85,7 @@ impl Address {
         address.of_file(text)
     }
 
-    /// Parses `hf://USER/NAME/FILE`, a file on the main branch.
+    /// Parses `hf://USER/NAME/FILE`: a file on the main branch.
     fn in_repository(text: &str, rest: &str) -> Result<Address, Diagnostic> {
         let mut parts = rest.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
@@ -105,7 +100,7 @@ impl Address {
         }
     }
 
-    /// Converts a Hugging Face page to its file.
+    /// Converts the address of a Hugging Face page to the address of the file.
     fn of_file(mut self, text: &str) -> Result<Address, Diagnostic> {
         if !self.is_hugging_face() {
             return match self.path.len() > 1 {
@@ -144,7 +139,6 @@ impl Address {
         }
     }
 
-    /// True if the address is on Hugging Face.
     pub(super) fn is_hugging_face(&self) -> bool {
         HUGGING_FACE.contains(&self.host.as_str())
     }
@@ -183,7 +177,6 @@ impl Address {
         format!("{}://{}{}", self.scheme(), self.host, self.path)
     }
 
-    /// Returns the address of a file in the same folder.
     pub(super) fn sibling(&self, name: &str) -> Address {
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         Address {
@@ -192,7 +185,7 @@ impl Address {
         }
     }
 
-    /// Returns the target of a redirect, or `None` if it must not be followed.
+    /// Returns the target of a redirect, or `None` for a forbidden target.
     pub(super) fn redirect_target(&self, location: &str) -> Option<Address> {
         let location = location.trim();
         let absolute = if location.contains("://") {

@@ -1,5 +1,3 @@
-//! The HTTP client.
-
 use std::time::Instant;
 
 use tpc_diag::Diagnostic;
@@ -16,7 +14,7 @@ use super::{codes, status};
 pub struct Token {
     host: String,
     secret: String,
-    /// True if TLS is not required, for a test server.
+    /// True if TLS is not required, as for a test server.
     plain: bool,
 }
 
@@ -61,14 +59,14 @@ pub struct Client {
     begun: Instant,
 }
 
-/// A response and its sender.
+/// A response and the address that it came from.
 pub(super) struct Answer {
     pub(super) from: Address,
     pub(super) response: Response<Body>,
 }
 
 impl Client {
-    /// Creates a client and starts its time limit. `roots` is a PEM file that replaces Mozilla's certificates.
+    /// Creates a client and starts its total time. `roots` is a PEM file that replaces Mozilla's certificates.
     ///
     /// # Errors
     /// Returns TPC0432 if `roots` contains no certificate.
@@ -83,7 +81,7 @@ impl Client {
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // `get` follows redirects itself, without sending the token to other hosts.
+            // `get` follows redirects itself, so that the token is not sent to other hosts.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .timeout_resolve(Some(limits.connect))
@@ -103,7 +101,6 @@ impl Client {
         })
     }
 
-    /// Requests `len` bytes from offset `first`.
     pub(super) fn get(
         &self,
         address: &Address,
@@ -185,7 +182,6 @@ fn refused(address: &Address, what: String) -> Diagnostic {
     d.help("give the file's final address, or download the file and plan the copy")
 }
 
-/// Parses the certificates of a PEM file.
 fn certificates(pem: &[u8]) -> Result<RootCerts, Diagnostic> {
     let items = parse_pem(pem).filter_map(Result::ok);
     let found: Vec<Certificate<'static>> = items

@@ -1,5 +1,3 @@
-//! The codes of reading from the web, TPC0430 to TPC0439.
-
 tpc_ir::codes! {
     pub(super) static;
 

@@ -2,11 +2,11 @@
 //!
 //! [`open`] reads the headers of a GGUF file and its sister shards by HTTP range requests, without tensor data.
 //!
-//! - Servers are not trusted: lengths, ranges and encodings are checked against the received bytes. Header limits are
-//!   the local files'.
-//! - Every wait has a limit: for connecting, for each read, and for all reads together.
-//! - A token is sent only to its own host, only by TLS, and never after a redirect to another host.
-//! - TLS uses rustls with the root certificates of Mozilla (`webpki-roots`) or of `SSL_CERT_FILE`, on every system.
+//! - Servers are not trusted: lengths, ranges and encodings are checked against the received bytes. Headers have the
+//!   same limits as in local files.
+//! - Connecting, each read, and all reads together have time limits.
+//! - A token is sent only to its own host, only over TLS, and never after a redirect to another host.
+//! - TLS uses rustls on every system, with the root certificates of Mozilla (`webpki-roots`) or of `SSL_CERT_FILE`.
 
 mod address;
 mod client;

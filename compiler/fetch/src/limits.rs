@@ -1,15 +1,13 @@
-//! Limits on requests.
-
 use std::time::Duration;
 
-/// Limits on times and redirects.
+/// The limits of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The timeout for connecting.
     pub connect: Duration,
-    /// The timeout for the next bytes of a read.
+    /// The timeout for each read.
     pub read: Duration,
-    /// The total time for all reads of a client.
+    /// The total time of all reads.
     pub whole: Duration,
     /// The maximum number of redirects.
     pub redirects: usize,

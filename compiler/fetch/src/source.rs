@@ -1,5 +1,3 @@
-//! A file on the web, read by byte ranges.
-
 use std::io::{self, Read};
 use std::rc::Rc;
 
@@ -12,10 +10,10 @@ use super::address::Address;
 use super::client::{Answer, Client};
 use super::{codes, status};
 
-/// The maximum number of requests per file; ranges double.
+/// The maximum number of requests per file. Ranges double.
 const MAX_REQUESTS: usize = 32;
 
-/// Reads the headers of the model at an address and of its sister shards.
+/// Reads the headers of the model at an address, and of its sister shards.
 ///
 /// # Errors
 /// Returns TPC0430 to TPC0435, or the errors of an invalid header.
@@ -29,10 +27,8 @@ struct Stream {
     body: Box<dyn Read>,
 }
 
-/// A file on a server.
 struct HttpFile {
     client: Rc<Client>,
-    /// The address given by the user.
     given: Address,
     /// The address after redirects.
     at: Address,
@@ -44,7 +40,7 @@ struct HttpFile {
     requests: usize,
 }
 
-/// A `Content-Range`, such as `bytes 0-1023/4096`: the first and last byte, and the total length if known.
+/// A `Content-Range` such as `bytes 0-1023/4096`: first byte, last byte, and total length if known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContentRange {
     first: u64,
@@ -72,7 +68,6 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).and_then(|v| v.to_str().ok())
 }
 
-/// True if the bytes begin like HTML.
 fn is_page(bytes: &[u8]) -> bool {
     let head = bytes.get(..256).unwrap_or(bytes);
     let head = head
@@ -113,7 +108,7 @@ impl HttpFile {
         }
     }
 
-    /// Records the length, which must agree with earlier responses.
+    /// Records the length of the file, which must be the same in all responses.
     fn learn_len(&mut self, len: u64) -> Result<(), Diagnostic> {
         match self.len.replace(len) {
             Some(before) if before != len => Err(self.wrong(format!(
@@ -207,7 +202,7 @@ impl HttpFile {
         }
     }
 
-    /// Makes a whole file the stream, skipping to byte `from`.
+    /// Makes the response the stream, and skips to byte `from`.
     fn whole(&mut self, from: u64, body: Body) -> Result<(), Diagnostic> {
         let mut body: Box<dyn Read> = Box::new(body.into_reader());
         let skipped = io::copy(

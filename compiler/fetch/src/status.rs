@@ -1,5 +1,3 @@
-//! Diagnostics for failed requests.
-
 use tpc_diag::Diagnostic;
 use ureq::Error;
 use ureq::http::{HeaderMap, header};
@@ -8,7 +6,6 @@ use super::address::Address;
 use super::codes;
 use super::limits::Limits;
 
-/// Explains an error status.
 pub(super) fn refusal(
     at: &Address,
     status: u16,
@@ -70,7 +67,6 @@ pub(super) fn refusal(
     Diagnostic::new(&codes::REFUSED, at.display_name(), message).help(help)
 }
 
-/// Explains a failed connection.
 pub(super) fn no_answer(at: &Address, e: &Error, limits: &Limits) -> Diagnostic {
     let host = &at.host;
     let by_hand = format!(

@@ -1,5 +1,3 @@
-//! Parses a file test's header, sections and expectations.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::text::Span;
@@ -19,13 +17,12 @@ pub struct Case {
     pub(crate) model: Option<String>,
     pub(crate) target: Option<String>,
     pub(crate) shapes: Vec<String>,
-    /// Offset of the first line below the header.
+    /// The offset of the first line below the header.
     pub(crate) body: usize,
-    /// The section below the body.
     pub(crate) section: Option<Section>,
-    /// Expected findings; findings of the header have line 0.
+    /// The expected findings. Findings of the header have line 0.
     pub(crate) expected: Vec<Reported>,
-    /// Lines with their expected shardings.
+    /// The expected shardings: (line, sharding).
     pub(crate) shardings: Vec<(usize, String)>,
 }
 
@@ -77,7 +74,7 @@ impl Case {
     /// Parses a file test.
     ///
     /// # Errors
-    /// Returns the faults of header, sections and expectations, each as `LINE: MESSAGE`.
+    /// Returns the faults of the header, the sections and the expectations, each as `LINE: MESSAGE`.
     pub fn read(text: String, frontend: &Frontend) -> Result<Case, Failures> {
         let mut failures = Failures::new();
         let mut header = Header::default();
@@ -152,12 +149,11 @@ impl Case {
         self.command
     }
 
-    /// Returns the codes of the expected findings.
+    /// Returns the codes that the case expects.
     pub fn codes(&self) -> BTreeSet<String> {
         self.expected.iter().map(|e| e.code.clone()).collect()
     }
 
-    /// Makes a report on the line of a span.
     pub(crate) fn at(&self, span: Span, code: &str, message: String) -> Reported {
         Reported {
             line: span.line(&self.text),
@@ -166,7 +162,7 @@ impl Case {
         }
     }
 
-    /// Returns a failure for each directive or section that the command does not take, or lacks.
+    /// Returns a failure for each directive or section that the command rejects or lacks.
     fn misfits(&self) -> Failures {
         let mut failures = Failures::new();
         let mut refuse = |line: usize, what: &str| failures.push(format!("{line}: {what}"));
@@ -184,12 +180,12 @@ impl Case {
                 refuse(1, "only `lint` takes a model");
             }
             if let Some((number, _)) = self.shardings.first() {
-                refuse(*number, "only `lint` knows shardings");
+                refuse(*number, "only `lint` takes shardings");
             }
         }
         let lineless = matches!(self.command, Command::Lint | Command::Prove);
         if !lineless && self.expected.iter().any(|e| e.line == 0) {
-            refuse(1, "only `lint` and `prove` have findings without a line");
+            refuse(1, "only `lint` and `prove` take findings without a line");
         }
         let section = match self.command {
             Command::Prove => Some("programs"),
@@ -205,14 +201,14 @@ impl Case {
         failures
     }
 
-    /// Returns the graph's text: the file up to its section, for correct line numbers.
+    /// Returns the text above the section. Line numbers stay the file's.
     pub(crate) fn input(&self) -> &str {
         self.section
             .as_ref()
             .map_or(&self.text, |s| &self.text[..s.at])
     }
 
-    /// Returns the text below the section's title, if any.
+    /// Returns the text of the section, if any.
     pub(crate) fn below(&self) -> &str {
         self.section.as_ref().map_or("", |s| &self.text[s.body..])
     }

@@ -1,41 +1,41 @@
 /// The command of a file test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// The text parses.
+    /// Parses the text.
     Parse,
-    /// Printing the parsed text reproduces it.
+    /// Prints the parsed text, which must equal the input.
     Print,
-    /// Parsing gives the expected errors.
+    /// Parses the text, which must give the expected errors.
     ParseError,
-    /// Verifying gives the expected errors.
+    /// Verifies the graph, which must give the expected errors.
     Verify,
-    /// A model's placed graph.
+    /// Prints a model's graph with places.
     Place,
-    /// A model's factors, layer by layer.
+    /// Prints a model's factors by layer.
     Factors,
-    /// The split factors, and the devices' ranges.
+    /// Prints the split factors and the ranges of the devices.
     Plan,
-    /// A model's sharded graph.
+    /// Prints a model's sharded graph.
     Shard,
-    /// A sharded graph, rewritten.
+    /// Prints a rewritten sharded graph.
     Rewrite,
-    /// A sharded graph's programs.
+    /// Prints the programs of a sharded graph.
     Lower,
-    /// Programs without dead, double or undone work.
+    /// Prints programs without dead, duplicate or redundant instructions.
     Canonicalise,
-    /// Weight storage and views.
+    /// Prints the storage of weights, and the views.
     Layout,
-    /// The launches.
+    /// Prints the kernel launches.
     Cover,
-    /// Buffers with their values.
+    /// Prints the buffers with their values.
     Buffers,
-    /// The places' queues, step by step.
+    /// Prints the queue of each place, step by step.
     Schedule,
-    /// The second section's programs compute the first's model, or are refused on the expected line.
+    /// Proves that the programs in the section compute the model, or are refused on the expected line.
     Prove,
-    /// Parsing and verifying a program gives the expected errors.
+    /// Parses and verifies a program, which must give the expected errors.
     Program,
-    /// The findings about a planned graph or a synthetic model.
+    /// Reports the findings about a planned graph or a synthetic model.
     Lint,
 }
 
@@ -68,7 +68,6 @@ impl Command {
         found.map(|(_, c)| *c)
     }
 
-    /// Returns the title of the section with the exact output, if any.
     pub(crate) fn output(self) -> Option<&'static str> {
         match self {
             Command::Place => Some("placed"),

@@ -1,8 +1,5 @@
-//! Findings that the lines or the header of a file test expect.
-
 use crate::frontend::Frontend;
 
-/// An expected or reported error, warning or note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reported {
     /// The line number, from 1; 0 for a finding without a line.
@@ -16,7 +13,7 @@ pub type Failures = Vec<String>;
 
 const SEVERITIES: [&str; 3] = ["; error[", "; warning[", "; note["];
 
-/// Parses the expectations at a line's end.
+/// Parses the expectations at the end of a line.
 pub(crate) fn expectations(
     number: usize,
     line: &str,

@@ -3,18 +3,18 @@ use tpc_diag::{Code, Diagnostic};
 use tpc_ir::DType;
 use tpc_ir::program::{StorageFormat, Target};
 
-/// Reads a placement from options, with the default cache type and split mode.
+/// A function from options, a default cache type and a default split mode to a placement.
 pub type ReadPlacement = fn(&[String], DType, SplitMode) -> Result<Placement, Vec<Diagnostic>>;
 
-/// Readers of options, codes, targets and storage formats, from the command line, which depends on this crate.
+/// Functions of the command-line crate, which depends on this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Frontend {
-    /// Returns the placement of options, with the default cache type and split mode.
+    /// Parses options to a placement.
     pub placement: ReadPlacement,
     /// Returns every diagnostic code.
     pub codes: fn() -> Vec<&'static Code>,
     /// Returns a target by name.
     pub target: fn(&str) -> Option<&'static dyn Target>,
-    /// The executors' storage formats besides the file's.
+    /// The storage formats of the executors, in addition to the file's.
     pub formats: &'static [StorageFormat],
 }

@@ -25,23 +25,23 @@
 //! A file is in the folder of its command (`print` in `parse`).
 //!
 //! *Sections.* `; ---- placed` (`factors`, `plan`, `sharded`, `rewritten`, `programs`, `layouts`, `launches`,
-//! `buffers`, `queues`) begins a pass's exact output, or the programs of `prove`. Blessing rewrites outputs that
+//! `buffers`, `queues`) begins the exact output of a pass, or the programs of `prove`. Blessing replaces outputs that
 //! differ.
 //!
-//! *Options.* `; options --devices 2 -ngl 1` gives placement options as on the command line.
+//! *Options.* `; options --devices 2 -ngl 1` gives placement options of the command line.
 //!
-//! *Targets and shapes.* `; target cuda` selects the devices' storage and kernels: `file` (the default), `cpu` or
-//! `cuda`. `; shape n_tokens=16 n_kv=64` adds a shape with the largest sizes of a batch; other symbols are 1. Without
-//! `; shape`, the only shape is one token.
+//! *Targets and shapes.* `; target cuda` selects the storage and kernels of the devices: `file` (the default), `cpu`
+//! or `cuda`. `; shape n_tokens=16 n_kv=64` adds a shape with the maximum sizes of a batch; other symbols are 1. The
+//! default shape is one token.
 //!
-//! *Expectations.* `; error[CODE]: words` at a line's end expects an error on this line. The optional words must be
-//! part of the message. A line may have several expectations. For `lint`, write `; warning[CODE]: words` (or `note`,
-//! `error`); the words may also be part of the cure. A finding without a line is expected in the header:
-//! `; expect warning[CODE]: words`. `; sharding: split(1: c0)` at a line's end expects that the plan divides the value
+//! *Expectations.* `; error[CODE]: words` at the end of a line expects an error on this line. The optional words must
+//! be part of the message. A line may have several expectations. For `lint`, write `; warning[CODE]: words` (or
+//! `note`, `error`); the words may also be part of the cure. `; expect warning[CODE]: words` in the header expects a
+//! finding without a line. `; sharding: split(1: c0)` at the end of a line expects that the plan divides the value
 //! this way.
 //!
-//! Every text that parses is also printed, parsed again and compared. Unknown directives, malformed expectations, texts
-//! without a command, unused sections and files other than `.tpir` fail.
+//! Every text that parses is also printed, parsed again and compared. Unknown directives, malformed expectations, a
+//! missing command, unused sections and files other than `.tpir` are failures.
 //!
 //! To add a command, add a variant to [`Command`]; the compiler then requires [`Case::run`] to handle it.
 
@@ -66,7 +66,7 @@ pub use frontend::{Frontend, ReadPlacement};
 /// Reads a file test.
 ///
 /// # Errors
-/// Returns the faults of the header, sections and expectations, each as `LINE: MESSAGE`.
+/// Returns the faults of the header, the sections and the expectations, each as `LINE: MESSAGE`.
 pub fn read(path: &Path, frontend: &Frontend) -> Result<Case, Failures> {
     if path.extension().is_none_or(|e| e != "tpir") {
         return Err(vec!["1: not a .tpir file".to_owned()]);
@@ -75,8 +75,7 @@ pub fn read(path: &Path, frontend: &Frontend) -> Result<Case, Failures> {
     Case::read(text, frontend)
 }
 
-/// Reads and runs a file test. Returns its failures, each as `LINE: MESSAGE`. With `bless`, an output that differs is
-/// written to the file instead.
+/// Reads and runs a file test. Returns failures, each as `LINE: MESSAGE`. With `bless`, replaces outputs that differ.
 pub fn check(path: &Path, frontend: &Frontend, bless: bool) -> Failures {
     match read(path, frontend) {
         Ok(case) => case.run(frontend, bless.then_some(path)),

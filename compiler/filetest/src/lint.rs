@@ -29,7 +29,7 @@ fn reported(line: usize, d: &Diagnostic) -> Reported {
     }
 }
 
-/// Returns the findings about a graph and its plan, each on its value's line, and lines with an unexpected sharding.
+/// Returns the findings about a graph and its plan, by line, and the lines with an unexpected sharding.
 pub(crate) fn of_graph(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome {
     let planned = placement(case, SplitMode::Tensor, frontend).and_then(|placement| {
         compile_capture(&captured(parsed)?, &placement)
@@ -61,7 +61,7 @@ fn shardings(
     compiled: &CompiledModel,
     line_of: &dyn Fn(&str) -> Option<usize>,
 ) -> Failures {
-    // A value that a line defines keeps its name; its copies and sums are transfers.
+    // A value of the text keeps its name; copies and sums of it are transfers.
     let printed = text::print(&compiled.sharded);
     let mut of_line: BTreeMap<usize, String> = BTreeMap::new();
     for (v, data) in compiled.sharded.values() {
@@ -82,7 +82,6 @@ fn shardings(
     wrong.collect()
 }
 
-/// Returns the findings about a synthetic model and its plan, without lines.
 pub(crate) fn of_model(case: &Case, spec: &str, frontend: &Frontend) -> Outcome {
     match findings(case, spec, frontend) {
         Ok(found) => Outcome::reported(found.iter().map(|d| reported(0, d)).collect()),

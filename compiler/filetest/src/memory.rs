@@ -1,4 +1,4 @@
-//! The last four passes on a target: layouts, launches, buffers and queues.
+//! Passes that need a target: layouts, launches, buffers and queues.
 
 use tpc_ir::program::{BatchShape, Program, Target, verify};
 use tpc_ir::text::ParsedGraph;
@@ -14,7 +14,6 @@ fn target(case: &Case, frontend: &Frontend) -> Result<&'static dyn Target, Strin
     (frontend.target)(name).ok_or_else(|| format!("`; target`: unknown target `{name}`"))
 }
 
-/// Returns a batch shape per `; shape`, or one token.
 fn shapes(case: &Case) -> Result<Vec<BatchShape>, String> {
     let shape = |words: &String| {
         let mut most = Bindings::default();
@@ -48,7 +47,6 @@ pub(crate) fn layout(
     Ok(layout::print(&graph, &layouts))
 }
 
-/// Prints the launches before memory is assigned.
 pub(crate) fn cover(
     case: &Case,
     parsed: &ParsedGraph,

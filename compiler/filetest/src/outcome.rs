@@ -1,6 +1,5 @@
 use crate::expectation::{Failures, Reported};
 
-/// The result of a command for a text that parses.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) reported: Vec<Reported>,

@@ -1,4 +1,4 @@
-//! The passes that divide a model, each on the preceding stage's graph.
+//! Passes that divide a model, each on the graph of the preceding stage.
 
 use tpc_core::pipeline::{CompiledModel, compile_capture};
 use tpc_core::placement::SplitMode;
@@ -17,7 +17,7 @@ use crate::expectation::Reported;
 use crate::frontend::Frontend;
 use crate::outcome::Outcome;
 
-/// Makes a captured graph with the text's layers, or with one layer.
+/// Returns a captured graph with the layers of the text, or with one layer.
 pub(crate) fn captured(parsed: &ParsedGraph) -> Result<CapturedGraph, String> {
     let last = parsed.graph.insts().filter_map(|(_, data)| data.layer);
     Ok(CapturedGraph {
@@ -81,7 +81,6 @@ fn verified<S: Stage>(graph: &Graph) -> Result<Verified<S>, String> {
     Verified::new(graph.clone()).map_err(|v| format!("the graph is not valid: {v}"))
 }
 
-/// Prints the rewritten graph, for equal devices.
 pub(crate) fn rewrite(parsed: &ParsedGraph) -> Result<String, String> {
     let sharded = verified(&parsed.graph)?;
     let (topology, workload) = (Topology::default(), Workload::new(4096, 0, 512, 1));
@@ -99,14 +98,14 @@ pub(crate) fn lower(parsed: &ParsedGraph) -> Result<String, String> {
     Ok(verified::<stage::Programs>(&programs)?.to_string())
 }
 
-/// Prints programs without dead, duplicate or undone work, and proves that they compute the same values.
+/// Prints simplified programs, and proves that they compute the same values.
 pub(crate) fn canonicalise(parsed: &ParsedGraph) -> Result<String, String> {
     let before: Verified<stage::Programs> = verified(&parsed.graph)?;
     let after = tpc_passes::canonicalise::canonicalise(Graph::clone(&before));
     let after = verified::<stage::Programs>(&after)?;
     let again = tpc_passes::canonicalise::canonicalise(Graph::clone(&after));
     if again != *after {
-        return Err(format!("a second time it changes more:\n{again}"));
+        return Err(format!("a second run of the pass changes more:\n{again}"));
     }
     Ok(after.to_string())
 }
@@ -116,7 +115,7 @@ fn proved(model: &Graph, programs: &Graph) -> Result<Result<Proof, Box<Refutatio
     Ok(tpc_passes::prove::prove(&model, &programs))
 }
 
-/// Proves the section's programs. A refusal is on the line of its op.
+/// Proves the programs in the section. A refusal is on the line of the refused op.
 pub(crate) fn prove(case: &Case, model: &ParsedGraph) -> Outcome {
     let below = case.below();
     let programs = match text::parse(below) {

@@ -1,5 +1,3 @@
-//! Cases on texts of programs.
-
 use tpc_ir::Program;
 use tpc_ir::program::text::{self, ParsedProgram, Part};
 use tpc_ir::program::{StorageFormat, verify};
@@ -37,7 +35,7 @@ pub(crate) fn run(case: &Case, formats: &[StorageFormat]) -> Failures {
     failures
 }
 
-/// Returns the program. Printing and parsing it again must give the same program; a change is a failure.
+/// Returns the program. Adds a failure if printing and parsing change the program.
 fn round_trip(
     parsed: &ParsedProgram,
     formats: &[StorageFormat],

@@ -11,8 +11,8 @@ use crate::outcome::Outcome;
 use crate::{lint, memory, planning, program};
 
 impl Case {
-    /// Runs the case; returns failures as `LINE: MESSAGE`. If `bless` is the file's path, a different output is written
-    /// there instead.
+    /// Runs the case. Returns failures as `LINE: MESSAGE`. If `bless` is the file's path, replaces an output that
+    /// differs.
     pub fn run(&self, frontend: &Frontend, bless: Option<&Path>) -> Failures {
         if let Some(spec) = &self.model {
             let outcome = lint::of_model(self, spec, frontend);
@@ -56,7 +56,6 @@ fn of_parsed(case: &Case, parsed: &ParsedGraph, frontend: &Frontend) -> Outcome 
         Command::Verify => return Outcome::reported(verified(case, parsed)),
         Command::Prove => return planning::prove(case, parsed),
         Command::Lint => return lint::of_graph(case, parsed, frontend),
-        // `Case::run` has handled programs already.
         Command::Program => return Outcome::default(),
         Command::Place => planning::place(case, parsed, frontend),
         Command::Factors => planning::factors(case, parsed, frontend),
@@ -126,8 +125,8 @@ fn prints(case: &Case, parsed: &ParsedGraph) -> Failures {
     )]
 }
 
-/// Compares the section with a pass's output, and returns the first line that differs. With the file's path, replaces
-/// the section.
+/// Returns the first line that differs between the section and a pass's output. With the file's path, replaces the
+/// section.
 fn differs(case: &Case, output: &str, bless: Option<&Path>) -> Failures {
     let (found, expected) = (output.trim(), case.below().trim());
     if found == expected {

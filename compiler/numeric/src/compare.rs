@@ -1,4 +1,4 @@
-//! Compares a small model's outputs, run whole and as the programs of its devices.
+//! Compares a small model's outputs: the whole model against the devices' programs.
 
 use serde::Serialize;
 use tpc_runtime::quant::can_quantise;
@@ -12,40 +12,40 @@ use tpc_core::shrink::{self, ShrunkModel};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ir::{Budget, BudgetExceeded};
 
-/// The result of a comparison whose outputs agree.
+/// The result of a successful comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// Number of batches.
+    /// The number of batches.
     pub batches: usize,
-    /// Outputs compared, over all batches.
+    /// The number of compared outputs, over all batches.
     pub outputs: usize,
-    /// Elements compared.
+    /// The number of compared elements.
     pub numbers: usize,
-    /// The largest error of an output: `Σ(a − b)² / Σa²`, with `a` of the whole model.
+    /// The maximum error of an output: `Σ(a − b)² / Σa²`, with `a` of the whole model.
     pub nmse: f64,
-    /// The largest difference of two elements.
+    /// The maximum absolute difference of two elements.
     pub max_abs: f64,
 }
 
 /// Shrinks a planned model, and replaces types that the runtime cannot quantise.
 ///
 /// # Errors
-/// Returns TPC0392 if no small sizes fit the ops.
+/// Returns TPC0392 if the ops do not allow small sizes.
 pub fn shrink(compiled: &CompiledModel) -> Result<ShrunkModel, Diagnostic> {
     shrink::shrink(compiled, &can_quantise)
 }
 
-/// Runs a small model whole and as programs, and compares the outputs.
+/// Runs a small model as a whole and as programs, and compares the outputs.
 ///
 /// # Errors
-/// Returns TPC0392 if the model cannot run, TPC0394 if outputs differ, and TPC0395 if the run exceeds a command's
-/// budget.
+/// Returns TPC0392 if the model cannot run, TPC0394 if outputs differ, and TPC0395 if the run exceeds the budget of a
+/// command.
 pub fn compare(shrunk: &ShrunkModel, feed: &Feed) -> Result<Agreement, Box<Diagnostic>> {
     compare_within(shrunk, feed, &Budget::new(feed.limits()))
 }
 
-/// Runs [`compare`] within a budget. A difference is always reported, but the search for its first value stops when the
-/// budget runs out.
+/// Runs [`compare`] within a budget. Always reports a difference, but the search for the first different value stops
+/// when the budget runs out.
 ///
 /// # Errors
 /// Returns the errors of [`compare`].
@@ -54,7 +54,7 @@ pub fn compare_within(
     feed: &Feed,
     budget: &Budget,
 ) -> Result<Agreement, Box<Diagnostic>> {
-    // Comparison and search each get the full budget, because the comparison frees its memory first.
+    // The comparison frees its memory before the search, so each gets the full budget.
     need::spend_in_turn(&[&shrunk.model, &shrunk.programs], feed, &budget.part())
         .map_err(|e| too_large(shrunk, &e))?;
     let cannot = |why: String| cannot_run(shrunk, &why);
@@ -127,7 +127,7 @@ fn cannot_run(shrunk: &ShrunkModel, why: &str) -> Box<Diagnostic> {
     )
 }
 
-/// Returns the distance from the whole model's output; infinite for other sizes.
+/// Returns the distance between the outputs; infinite if sizes differ.
 fn answer_distance(whole: &Answer, parts: &Answer) -> Distance {
     if whole.values.len() != parts.values.len() {
         return Distance::INFINITE;

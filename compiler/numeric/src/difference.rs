@@ -1,5 +1,3 @@
-//! Finds the first value of the programs that differs from the model.
-
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
@@ -13,20 +11,18 @@ use tpc_runtime::{MemoryWeights, Tensor};
 use super::feed::Feed;
 use super::need;
 
-/// The search's name in budget errors.
 const SEARCH: &str = "the search for the first value that differs";
 
-/// The largest error (NMSE) of outputs that agree. Sums in another order differ by 1e-15 per number, or more if a
+/// The maximum error (NMSE) of outputs that agree. Sums in another order differ by 1e-15 per number, or more if a
 /// cached number is rounded differently.
 pub const TOLERANCE: f64 = 1e-9;
 
-/// A value of the programs that differs from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
     pub(super) value: String,
     op: &'static str,
     place: String,
-    /// `None` outside of layers.
+    /// The layer; `None` outside of layers.
     layer: Option<u32>,
     nmse: f64,
 }
@@ -48,17 +44,13 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The model's values, with the number of earlier computations of the same value.
+/// The values of the model, by value and number of earlier computations of the value.
 type ModelTensors = HashMap<(Value, usize), Tensor>;
 
-/// Finds the first value that differs; `None` if all agree.
+/// Finds the first value that differs; `None` if all values agree.
 ///
-/// Values are matched by name. A value is correct if it equals its place's part of any model value with the same name.
-/// The sharded graph assigns parts to places. Terms of unreduced sums are skipped.
-///
-/// # Errors
-/// Returns an error if the budget does not cover a second run of both, a copy of every model value, and the
-/// comparisons.
+/// Values are matched by name. A value is correct if it equals its place's part of any model value with the same
+/// name. The sharded graph assigns parts to places. Terms of unreduced sums are skipped.
 pub(super) fn first_difference(
     shrunk: &ShrunkModel,
     feed: &Feed,
@@ -90,12 +82,12 @@ pub(super) fn first_difference(
     }
     let mut times: HashMap<Value, usize> = HashMap::new();
     let mut judge = |v: Value, t: &Tensor| search.judge(v, turn(&mut times, v), t);
-    // Ignore an error: the values before it have been compared.
+    // Ignore an error: all values before the error have been compared.
     let _ = feed.run(programs, weights, &mut judge);
     search.over.map(|()| search.found)
 }
 
-/// Counts a computation of a value; returns the number of earlier ones.
+/// Counts a computation of a value. Returns the number of earlier computations.
 fn turn(times: &mut HashMap<Value, usize>, v: Value) -> usize {
     let n = times.entry(v).or_default();
     *n += 1;
@@ -113,7 +105,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Copies a model value that the sharded graph also has.
+    /// Copies a value of the model, if the sharded graph has it too.
     fn keep(&mut self, v: Value, turn: usize, t: &Tensor) {
         let name = self.shrunk.model.value(v).name.as_str();
         if self.over.is_ok() && self.held.contains_key(name) {
@@ -150,7 +142,7 @@ impl Search<'_> {
                 if inst.op.is_transfer() {
                     continue;
                 }
-                // Possibly a term of an unreduced sum.
+                // The value may be a term of an unreduced sum.
                 return;
             }
             for whole in known.iter().filter_map(|&of| self.seen.get(&(of, turn))) {
@@ -187,7 +179,7 @@ fn by_name(graph: &Graph) -> BTreeMap<&str, Vec<Value>> {
     out
 }
 
-/// Computes the NMSE. Equal infinite numbers, as in masks, are left out.
+/// Returns the NMSE. Equal infinite numbers, as in masks, are ignored.
 fn nmse(want: &[f64], got: &[f64]) -> f64 {
     let differ = |&(a, b): &(f64, f64)| a.is_finite() || a != b;
     let pairs = want.iter().copied().zip(got.iter().copied());
@@ -202,7 +194,7 @@ fn device(graph: &Graph, place: Place) -> String {
     }
 }
 
-/// Returns the rank of `place` in `of`, which may be a group; `None` if it is not in it.
+/// Returns the rank of `place` in `of`, which may be a group; `None` if `place` is not in `of`.
 fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     match (of, place) {
         (Place::Group(g), Place::Device(d)) => graph.group(g).devices.iter().position(|&x| x == d),
@@ -210,7 +202,7 @@ fn rank(graph: &Graph, of: Place, place: Place) -> Option<usize> {
     }
 }
 
-/// Returns the part of a whole tensor that this rank should hold; `None` if ranges or sizes do not fit.
+/// Returns the part of a whole tensor that the rank should hold; `None` if ranges or sizes are inconsistent.
 fn part(whole: &Tensor, sharding: &Sharding, graph: &Graph, rank: usize) -> Option<Vec<f64>> {
     let dims = whole.dims();
     let values = whole.reals().ok()?;

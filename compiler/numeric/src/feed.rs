@@ -1,5 +1,3 @@
-//! The batches of a small model's run.
-
 use tpc_ir::budget::Limits;
 use tpc_ir::op::InputKind;
 use tpc_ir::stage::Executable;
@@ -14,22 +12,22 @@ use tpc_synth::Rng;
 /// The inputs of a small model.
 #[derive(Clone, Debug)]
 pub enum Feed {
-    /// Tokens of two sequences in three batches; the window is for sliding-window layers.
+    /// Tokens of two sequences in three batches. The window applies to sliding-window layers.
     Tokens(Option<Window>),
-    /// Random inputs of a captured graph, in two batches with the capture's sizes.
+    /// Random inputs for a captured graph, in two batches with the captured sizes.
     Captured(Vec<(Symbol, u64)>),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The output and batch: `logits of batch 2`.
+    /// The name with the batch: `logits of batch 2`.
     pub(super) name: String,
     pub(super) values: Vec<f64>,
 }
 
 const CELLS: usize = 16;
 
-/// Tokens of both sequences per batch: a prompt; a second prompt while the first continues; one token each.
+/// Tokens of both sequences per batch: a prompt; a second prompt while the first sequence continues; one token each.
 const BATCHES: [[u32; 2]; 3] = [[5, 0], [2, 3], [1, 1]];
 
 const CAPTURED: usize = 2;
@@ -43,8 +41,8 @@ impl Feed {
         }
     }
 
-    /// Returns a run's limits. A captured graph keeps its sizes, so it has a command's limits. A small model still has
-    /// whole quantisation blocks on each device, so it has its own. The steps cover both runs.
+    /// Returns the limits of a run. A captured graph has the limits of a command. A small model has its own limits,
+    /// because each device still has whole quantisation blocks. The limits cover both runs.
     pub(super) fn limits(&self) -> Limits {
         match self {
             Feed::Captured(_) => Limits::COMMAND,
@@ -77,7 +75,7 @@ impl Feed {
         }
     }
 
-    /// Runs all batches in order, and returns their outputs. States carry over.
+    /// Runs all batches in order, and returns the outputs. States persist between batches.
     pub(super) fn run<S: Executable>(
         &self,
         graph: &Verified<S>,
@@ -172,8 +170,8 @@ fn capture_run<S: Executable>(
             let dims = [a?, b?, c?, d?];
             let n: usize = dims.iter().product();
             if ty.dtype.is_integer() {
-                // Indices are below 8: every indexed axis has eight entries, except the single cell of recurrent
-                // states.
+                // Indices are below 8, because every indexed axis has eight entries, except the single cell of
+                // recurrent states.
                 let at = |i: usize| if number == 0 { i } else { n - 1 - i };
                 Tensor::ints_of(dims, (0..n).map(|i| (at(i) % 8) as i64).collect())
             } else if cells.contains(&ty.dims[0]) {

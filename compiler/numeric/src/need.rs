@@ -1,24 +1,18 @@
-//! Counts the memory and arithmetic of a run before it allocates.
-
 use tpc_ir::op::OpCategory;
 use tpc_ir::{Bindings, Budget, BudgetExceeded, Graph, InstData, Op, OpLocation, Resource, Value};
 use tpc_runtime::Tensor;
 
 use super::feed::Feed;
 
-/// The run's name in budget errors.
 const RUNNING: &str = "running the small model";
 
-/// Bytes of an element in the 64-bit executor.
+/// The size of an element in the 64-bit executor, in bytes.
 const ELEMENT: u64 = 8;
 
-/// Operations of the executor per step.
+/// The number of executor operations per step.
 const OPERATIONS: u64 = 64;
 
-/// Charges a graph's run on all batches: the peak of live bytes, with weights and states, and the operations.
-///
-/// # Errors
-/// Returns an error that names the instruction that exhausts the budget.
+/// Charges a graph's run on all batches: the peak of live bytes, including weights and states, and the operations.
 pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), BudgetExceeded> {
     let bindings = feed.largest();
     let elements = |v: Value| elements(graph, v, &bindings);
@@ -35,7 +29,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     for (inst, data) in graph.insts() {
         let made = data.results.iter().map(|&v| elements(v));
         let made = made.fold(0, u64::saturating_add);
-        // A transfer makes a copy per result, and an op may unpack an operand.
+        // A transfer copies each result, and an op may unpack an operand.
         let read = data.operands.iter().map(|&v| elements(v));
         let read = read.fold(0, u64::saturating_add);
         live = live.saturating_add(made.saturating_mul(ELEMENT));
@@ -67,10 +61,7 @@ pub(super) fn spend(graph: &Graph, feed: &Feed, budget: &Budget) -> Result<(), B
     Ok(())
 }
 
-/// Charges successive runs of these graphs: all operations, and the largest number of bytes.
-///
-/// # Errors
-/// Returns an error that names the instruction that exhausts the budget.
+/// Charges successive runs of these graphs: the sum of operations, and the maximum of bytes.
 pub(super) fn spend_in_turn(
     graphs: &[&Graph],
     feed: &Feed,
@@ -92,20 +83,19 @@ pub(super) fn bytes(tensor: &Tensor) -> u64 {
     sizes.fold(ELEMENT, u64::saturating_mul)
 }
 
-/// Returns the steps of a comparison with `numbers`: per number, find the element of the whole tensor and read both.
+/// Returns the steps of a comparison. Per number, it finds the element of the whole tensor and reads both numbers.
 pub(super) const fn comparison(numbers: &[f64]) -> u64 {
     const EACH: u64 = 4;
     1 + numbers.len() as u64 * EACH / OPERATIONS
 }
 
-/// Counts a value's elements; `u64::MAX` beyond 64 bits.
+/// Returns the number of elements of a value; `u64::MAX` if it exceeds 64 bits.
 fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
     let dims = graph.value(v).ty.dims.iter();
     let sizes = dims.map(|d| d.eval(bindings).unwrap_or(u64::MAX));
     sizes.fold(1, u64::saturating_mul)
 }
 
-/// Returns the operations per element of the results.
 fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     let size = |operand: usize, axis: usize| {
         let v = data.operands.get(operand);
@@ -115,7 +105,7 @@ fn depth(graph: &Graph, data: &InstData, bindings: &Bindings) -> u64 {
     match data.op.category() {
         OpCategory::Product => size(0, 0),
         OpCategory::Heavy => match data.op {
-            // Each cell takes a dot product with a row of K, and adds its part of V.
+            // Each cell takes a dot product with a row of K, and a multiplication by a row of V.
             Op::FlashAttn(_) => size(1, 1).saturating_mul(2),
             _ => size(0, 0),
         },

@@ -1,5 +1,3 @@
-//! Random weights in a graph's declared types.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
@@ -9,21 +7,20 @@ use tpc_runtime::{ExecError, MemoryWeights};
 
 use tpc_synth::Rng;
 
-/// Random elements per type; tensors are assembled from their blocks.
+/// The number of random elements per type. Tensors are assembled from blocks of these elements.
 const SAMPLES: u64 = 1 << 14;
 
-/// The range of a weight, which depends on its op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Domain {
-    /// Numbers from −1 to 1.
+    /// The range from −1 to 1.
     Any,
-    /// Numbers from −1 to 0, for decays. Positive decays would let the state grow.
+    /// The range from −1 to 0, for decays. Positive decays would let the state grow.
     Negative,
-    /// From 1 to 2: a divisor.
+    /// The range from 1 to 2, for divisors.
     Divisor,
 }
 
-/// Returns the domains other than `Any`. If one is missing, the whole model's outputs become infinite or NaN, which
+/// Returns the domains of weights, except `Any`. A missing domain makes the model's outputs infinite or NaN, which
 /// [`compare`](super::compare()) refuses.
 fn domains(graph: &Graph) -> BTreeMap<Value, Domain> {
     let mut out = BTreeMap::new();
@@ -82,7 +79,7 @@ fn blocks(dtype: DType, domain: Domain, scale: f64) -> Result<Blocks, ExecError>
     Ok(Blocks { bytes, each })
 }
 
-/// Makes random data for every weight, the same for the same graph.
+/// Returns random data for every weight. The same graph always gets the same data.
 pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
     let domains = domains(graph);
     let mut made: BTreeMap<(DType, Domain, u64), Blocks> = BTreeMap::new();
@@ -93,7 +90,7 @@ pub(super) fn random(graph: &Graph) -> Result<MemoryWeights, ExecError> {
         let ty = &graph.value(v).ty;
         let ne: [u64; RANK] = ty.dims.each_ref().map(|d| d.as_const().unwrap_or(1));
         let domain = domains.get(&v).copied().unwrap_or(Domain::Any);
-        // The scale keeps the input's magnitude in a product with the matrix.
+        // The scale makes a product with the matrix keep the magnitude of the input.
         let matrix = ne[1] > 1 && domain == Domain::Any;
         let width = if matrix { ne[0] } else { 3 };
         let key = (ty.dtype, domain, width);

@@ -1,5 +1,3 @@
-//! Buffers: addresses, and the byte ranges of tensors.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +9,7 @@ use crate::tensor::Tensor;
 /// The alignment of tensors, in bytes.
 pub const ALIGNMENT: u64 = 128;
 
-/// The first address; 0 means no buffer.
+/// The first address. Address 0 means no buffer.
 const FIRST: u64 = 1 << 40;
 
 /// The memory pool that all connections share.
@@ -30,7 +28,7 @@ impl Pool {
         }
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the pool in bytes.
     pub const fn total(&self) -> u64 {
         self.total
     }
@@ -40,7 +38,7 @@ impl Pool {
         self.total.saturating_sub(self.used.load(Ordering::SeqCst))
     }
 
-    /// Reserves `bytes`. Returns false if too few are free.
+    /// Reserves `bytes`. Returns false if the pool has too few free bytes.
     fn take(&self, bytes: u64) -> bool {
         let more = |used: u64| used.checked_add(bytes).filter(|&n| n <= self.total);
         let order = Ordering::SeqCst;
@@ -55,9 +53,9 @@ impl Pool {
 /// A byte range of a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
-    /// The buffer's id, which is its address.
+    /// The buffer's id, which is also its address.
     pub buffer: u64,
-    /// The offset in the buffer.
+    /// The offset in the buffer, in bytes.
     pub start: u64,
     /// The length in bytes.
     pub len: u64,
@@ -79,7 +77,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// Creates an empty set of at most `most` buffers.
+    /// Creates a set of at most `most` buffers.
     pub const fn new(pool: Arc<Pool>, most: usize) -> Buffers {
         Buffers {
             pool,
@@ -94,7 +92,7 @@ impl Buffers {
         &self.pool
     }
 
-    /// Allocates a buffer and returns its address, which is its id. Returns `None` if the pool has too few free bytes.
+    /// Allocates a buffer. Returns its id, or `None` if the pool has too few free bytes.
     ///
     /// # Errors
     /// Returns [`Refusal::Limit`] if the connection has the maximum number of buffers.
@@ -148,7 +146,7 @@ impl Buffers {
         Ok(())
     }
 
-    /// Returns the bytes of a tensor. An empty tensor needs no buffer.
+    /// Returns the byte range of a tensor. An empty tensor needs no buffer.
     ///
     /// # Errors
     /// Returns [`Refusal::Memory`] if the tensor is not within its buffer.

@@ -1,5 +1,3 @@
-//! The codes of serving clients, TPC0750 to TPC0755.
-
 tpc_ir::codes! {
     pub(super) static;
 

@@ -1,5 +1,3 @@
-//! A connection: requests in, replies out.
-
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +10,15 @@ use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, V
 use crate::refusal::Refusal;
 use crate::request::Request;
 
-/// Tensor data is passed to the device in pieces of at most this size, in bytes.
+/// The maximum number of bytes of tensor data per call of [`Client::write`].
 const PIECE: usize = 1 << 20;
 
 /// A bidirectional byte stream.
 pub trait Stream: Read + Write {
-    /// Sets the read timeout, or removes the timeout.
+    /// Sets the read timeout; `None` removes it.
     ///
     /// # Errors
-    /// Returns the system's error.
+    /// Returns the error of the system.
     fn wait_at_most(&self, limit: Option<Duration>) -> io::Result<()>;
 }
 
@@ -45,7 +43,7 @@ struct Connection<'a, S> {
 /// Serves a connection until the client closes it.
 ///
 /// # Errors
-/// Returns a [`Refusal`] if the connection must be closed.
+/// Returns a [`Refusal`] if the server must close the connection.
 pub fn serve<S: Stream>(
     stream: S,
     client: Box<dyn Client + '_>,
@@ -68,7 +66,7 @@ pub fn serve<S: Stream>(
 }
 
 impl<S: Stream> Connection<'_, S> {
-    /// Reads the head of the next request, or `None` if the client has closed the connection. Only the greeting has a
+    /// Reads the head of the next request; `None` if the client has closed the connection. Only the greeting has a
     /// timeout.
     fn head(&mut self) -> Result<Option<Head>, Refusal> {
         let patience = (!self.greeted).then_some(self.limits.stall);
@@ -102,7 +100,7 @@ impl<S: Stream> Connection<'_, S> {
                 most,
             });
         }
-        // Only the fields before tensor data are decoded.
+        // Tensor data are not decoded.
         let fixed = match (head.command, head.command.length()) {
             (Command::SetTensor, Length::AtLeast(n)) => n,
             _ => head.length,
@@ -112,7 +110,6 @@ impl<S: Stream> Connection<'_, S> {
         self.perform(request)
     }
 
-    /// Returns the maximum payload length.
     fn most(&self, command: Command) -> u64 {
         match command.length() {
             Length::Exactly(n) => n,

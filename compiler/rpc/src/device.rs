@@ -1,5 +1,3 @@
-//! The interface between the server and a device.
-
 use std::sync::Arc;
 
 use crate::buffers::{Buffers, Span};
@@ -14,9 +12,9 @@ pub trait Device: Send + Sync {
     fn connect(&self) -> Box<dyn Client>;
 }
 
-/// The device's side of a connection. Spans are within the connection's buffers; an error closes the connection.
+/// A connection's part of the device. Spans are within the connection's buffers. An error closes the connection.
 pub trait Client {
-    /// Allocates memory for a buffer, spanned by `whole`.
+    /// Allocates the memory of a buffer.
     fn allocated(&mut self, whole: Span) -> Result<(), Refusal>;
 
     /// Frees a buffer.
@@ -37,7 +35,7 @@ pub trait Client {
     /// Appends the bytes of `span` to `out`.
     fn read(&mut self, span: Span, out: &mut Vec<u8>) -> Result<(), Refusal>;
 
-    /// Copies between tensors of equal type, sizes and strides.
+    /// Copies a tensor to a tensor of the same type, sizes and strides.
     fn copy(&mut self, from: Span, to: Span) -> Result<(), Refusal>;
 
     /// Computes a graph.

@@ -1,8 +1,6 @@
-//! The fields of a payload, read in order.
-
 use crate::refusal::Refusal;
 
-/// The unread rest of a payload.
+/// The unread bytes of a payload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a>(&'a [u8]);
 

@@ -1,5 +1,3 @@
-//! Graphs decoded from messages and checked.
-
 use std::collections::BTreeMap;
 
 use tpc_ggml::op::{Family, OpKind};
@@ -13,16 +11,15 @@ use crate::tensor::Tensor;
 /// A client's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// The nodes, their sources, and the tensors that sources view.
+    /// The nodes, the sources, and the tensors that sources view.
     pub tensors: Vec<Tensor>,
     /// The positions of the computed tensors, in execution order.
     pub nodes: Vec<usize>,
-    /// The position of each tensor id.
     positions: BTreeMap<u64, usize>,
 }
 
 impl Graph {
-    /// Reads a graph from the fields after the device.
+    /// Reads a graph from the fields after the device number.
     pub(crate) fn read(from: &mut Fields<'_>, limits: &Limits) -> Result<Graph, Refusal> {
         let n_nodes = count(from, 8, limits)?;
         let mut ids = Vec::new();
@@ -51,12 +48,12 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns the position of an id, or `None` for id 0.
+    /// Returns the position of the tensor with this id; `None` for id 0.
     pub fn position(&self, id: u64) -> Option<usize> {
         self.positions.get(&id).copied()
     }
 
-    /// Returns the owner of a tensor's memory: the root of its chain of views, or itself.
+    /// Returns the owner of a tensor's memory: the root of the chain of views.
     pub fn owner(&self, position: usize) -> usize {
         let of = self.tensors.get(position).map_or(0, |t| t.view_src);
         let Some(mut at) = self.position(of) else {
@@ -69,7 +66,7 @@ impl Graph {
         at
     }
 
-    /// Returns the sources of a tensor, up to the last present one.
+    /// Returns the sources of a tensor, up to the last source that is present.
     pub fn sources(&self, position: usize) -> Vec<Option<usize>> {
         let mut out: Vec<Option<usize>> = self.tensors[position]
             .src
@@ -114,7 +111,7 @@ impl Graph {
             let t = &self.tensors[node];
             let late = |at: usize| turn[at].is_some_and(|when| when >= i);
             for (k, source) in self.sources(node).into_iter().enumerate() {
-                // The second source of a conversion (a copy) is its own result.
+                // The second source of a conversion (a copy) is the conversion itself.
                 let itself = source == Some(node) && t.op == OpKind::Cpy && k == 1;
                 if !itself && source.is_some_and(late) {
                     return Err(wrong(&t.name, "is computed before one of its sources"));
@@ -131,14 +128,14 @@ impl Graph {
         Ok(())
     }
 
-    /// True if the tensor is computed, unlike leaves and views.
+    /// True if the tensor is computed: not a leaf or a view.
     pub fn computes(&self, position: usize) -> bool {
         let family = self.tensors[position].op.family();
         !matches!(family, Family::Leaf | Family::View)
     }
 }
 
-/// Reads a count of items of `bytes` bytes each, which the message must hold.
+/// Reads a number of items of `bytes` bytes each. The message must be long enough for all items.
 fn count(from: &mut Fields<'_>, bytes: u64, limits: &Limits) -> Result<usize, Refusal> {
     let n = u64::from(from.u32()?);
     if n > limits.tensors {

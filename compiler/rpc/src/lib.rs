@@ -1,13 +1,10 @@
 //! # ggml's RPC protocol, served
 //!
 //! llama.cpp programs send graphs and weights to a device given by `--rpc`. This crate serves version 7 of the
-//! protocol: it checks messages and passes them to a [`Device`].
+//! [`protocol`]: it checks messages and passes them to a [`Device`]. [`Captures`] is a device that records graphs.
 //!
-//! [`protocol`] has the commands, [`Request`] the decoded messages. [`serve`] runs a connection, [`Server`] a thread
-//! per connection. [`Captures`] is a device that records graphs.
-//!
-//! Clients are not trusted. Every length, number, type, id and address is checked before use, and memory grows only as
-//! data arrive. An error closes only its own connection. Connections cannot address each other's buffers.
+//! Clients are not trusted. Every length, number, type, id and address is checked before use, and memory grows only
+//! as data arrive. An error closes only the client's own connection. Connections cannot access each other's buffers.
 
 mod buffers;
 mod capture;

@@ -1,11 +1,9 @@
-//! Limits and timeouts.
-
 use std::time::Duration;
 
-/// Limits of a server.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The bytes for all clients together.
+    /// The bytes of all buffers, for all clients together.
     pub memory: u64,
     /// The maximum number of open connections.
     pub connections: usize,
@@ -13,7 +11,7 @@ pub struct Limits {
     pub buffers: usize,
     /// The maximum number of tensors per graph.
     pub tensors: u64,
-    /// The timeout for the greeting, and for bytes within a message.
+    /// The timeout for the greeting, and for the next bytes of a message.
     pub stall: Duration,
 }
 

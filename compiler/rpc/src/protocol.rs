@@ -1,11 +1,11 @@
 //! The commands of the protocol.
 //!
-//! A request is one byte of command, eight bytes of payload length, and the payload; a reply lacks the command. Numbers
-//! are little-endian, and structures are packed.
+//! A request is one byte of command, eight bytes of payload length, and the payload. A reply does not have the
+//! command. Numbers are little-endian, and structures are packed.
 
 use crate::refusal::Refusal;
 
-/// The version: major, minor, patch.
+/// The version of the protocol: major, minor, patch.
 pub const VERSION: [u8; 3] = [7, 0, 0];
 
 /// The size of a tensor in a message, in bytes.
@@ -17,19 +17,19 @@ pub const CAPABILITIES: u64 = 24;
 /// The maximum number of sources of a tensor.
 pub const SOURCES: usize = 10;
 
-/// The length of a payload.
+/// The allowed length of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Length {
-    /// Exactly this many bytes.
+    /// Exactly this number of bytes.
     Exactly(u64),
-    /// At least this many bytes.
+    /// At least this number of bytes.
     AtLeast(u64),
 }
 
 /// Declares [`Command`] from lines `Variant = number, "NAME", length;`.
 macro_rules! commands {
     ($($variant:ident = $number:literal, $name:literal, $length:expr;)*) => {
-        /// A command.
+        /// A command of the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Command {
@@ -40,7 +40,7 @@ macro_rules! commands {
             /// All commands, by number.
             pub const ALL: &'static [Command] = &[$(Command::$variant),*];
 
-            /// Returns the command of a number.
+            /// Returns the command with this number.
             pub const fn from_number(number: u8) -> Option<Command> {
                 match number {
                     $($number => Some(Command::$variant),)*

@@ -1,5 +1,3 @@
-//! Reasons for closing a connection.
-
 use std::io;
 
 use tpc_diag::{Code, Diagnostic};
@@ -39,7 +37,7 @@ pub enum Refusal {
     /// The connection ended within a message.
     #[error("the connection ended within a message: {0}")]
     Lost(#[from] io::Error),
-    /// The device cannot execute the request.
+    /// A request that the device cannot execute.
     #[error("{0}")]
     Device(Box<Diagnostic>),
 }

@@ -1,5 +1,3 @@
-//! Decoded requests.
-
 use crate::fields::Fields;
 use crate::graph::Graph;
 use crate::limits::Limits;
@@ -18,7 +16,7 @@ pub struct Part {
     pub size: u64,
 }
 
-/// A request, without the tensor data of `SET_TENSOR`.
+/// A request. The tensor data of `SET_TENSOR` are separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The greeting.
@@ -51,7 +49,7 @@ pub enum Request {
         /// The value.
         value: u8,
     },
-    /// Writes the tensor data that follow.
+    /// Writes tensor data, which follow the request.
     SetTensor(Box<Part>),
     /// Asks if the device has tensor data with this hash.
     SetTensorHash {
@@ -77,7 +75,7 @@ pub enum Request {
     GraphRecompute,
     /// Asks for free and total memory.
     GetDeviceMemory,
-    /// Announces a new quantised tensor with short rows.
+    /// Announces a new quantised tensor whose rows may need padding.
     InitTensor(Box<Tensor>),
     /// Asks for the allocation size of a tensor.
     GetAllocSize(Box<Tensor>),
@@ -91,7 +89,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Decodes a payload. `data` is the number of bytes of tensor data that follow it for `SET_TENSOR`.
+    /// Decodes a payload. For `SET_TENSOR`, `data` bytes of tensor data follow the payload.
     ///
     /// # Errors
     /// Returns a [`Refusal`] if the payload is not exactly one valid request.
@@ -117,7 +115,7 @@ fn decode(
     let tensor = |from: &mut Fields<'_>| Tensor::required(from).map(Box::new);
     Ok(match command {
         Command::Hello => {
-            // Capabilities of other transports than TCP.
+            // Skip the capabilities of transports other than TCP.
             from.array::<24>()?;
             Request::Hello
         }
@@ -142,7 +140,7 @@ fn decode(
         },
         Command::SetTensor => {
             let tensor = Tensor::required(from)?;
-            // A hint to cache the data by hash, which this server ignores.
+            // Skip a hint to cache the data by hash.
             from.u8()?;
             Request::SetTensor(Box::new(Part {
                 tensor,

@@ -1,5 +1,3 @@
-//! A server with one thread per connection.
-
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,7 +12,6 @@ use crate::device::Device;
 use crate::limits::Limits;
 use crate::refusal::Refusal;
 
-/// The polling interval.
 const NAP: Duration = Duration::from_millis(2);
 
 /// An event of a connection.
@@ -24,11 +21,11 @@ pub enum Event {
     Connected,
     /// A client closed its connection.
     Closed,
-    /// The server closed a connection.
+    /// The server closed the connection.
     Refused(Refusal),
 }
 
-/// A callback with the client's name and the event.
+/// A callback that receives the name of the client and the event.
 pub type Tell = Arc<dyn Fn(&str, Event) + Send + Sync>;
 
 /// A listening server.
@@ -39,23 +36,23 @@ pub struct Server {
     pool: Arc<Pool>,
 }
 
-/// The open connections, with handles for shutting them down.
+/// The open connections, with handles to close them.
 type Open = Arc<Mutex<BTreeMap<u64, TcpStream>>>;
 
-/// Numbers of connections.
+/// The numbers of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// All connections so far.
+    /// The number of connections so far.
     pub ever: u64,
-    /// The open connections.
+    /// The number of open connections.
     pub open: usize,
 }
 
 impl Server {
-    /// Listens at an address. Port 0 selects any free port.
+    /// Listens at an address. Port 0 selects a free port.
     ///
     /// # Errors
-    /// Returns the system's error.
+    /// Returns the error of the system.
     pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -69,12 +66,12 @@ impl Server {
     /// Returns the listen address.
     ///
     /// # Errors
-    /// Returns the system's error.
+    /// Returns the error of the system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Returns the unallocated bytes.
+    /// Returns the unallocated bytes of the memory pool.
     pub fn free_memory(&self) -> u64 {
         self.pool.free()
     }
@@ -134,7 +131,7 @@ struct Job {
 }
 
 impl Job {
-    /// Serves the connection in its own thread, within the limit of connections.
+    /// Serves the connection in a new thread, unless the limit of connections is reached.
     fn start(self, stream: TcpStream) -> Option<thread::JoinHandle<()>> {
         if let Err(refusal) = self.admit(&stream) {
             (self.tell)(&self.name, Event::Refused(refusal));

@@ -1,5 +1,3 @@
-//! Tensors decoded from messages and checked.
-
 use tpc_ggml::capture::packed;
 use tpc_ggml::op::OpKind;
 use tpc_ir::{DType, RANK};
@@ -8,21 +6,20 @@ use crate::fields::Fields;
 use crate::protocol::SOURCES;
 use crate::refusal::Refusal;
 
-/// The maximum number of elements, above any machine's memory.
+/// The maximum number of elements; it exceeds the memory of any machine.
 const MAX_ELEMENTS: u64 = 1 << 48;
-/// The words of `op_params`.
 const PARAMS: usize = 16;
-/// The bytes of a name.
+/// The length of a name in bytes.
 const NAME: usize = 64;
 
 /// A client's tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
-    /// The client's id of the tensor, or 0 for no tensor.
+    /// The client's id of the tensor; 0 means no tensor.
     pub id: u64,
     /// The element type.
     pub dtype: DType,
-    /// The buffer, or 0 if the memory is not on this server.
+    /// The id of the buffer; 0 if the memory is not on this server.
     pub buffer: u64,
     /// The sizes.
     pub ne: [u64; RANK],
@@ -34,9 +31,9 @@ pub struct Tensor {
     pub params: [i32; PARAMS],
     /// ggml's flags.
     pub flags: i32,
-    /// The ids of the sources, 0 if absent.
+    /// The ids of the sources; 0 if absent.
     pub src: [u64; SOURCES],
-    /// The id of the viewed tensor, or 0.
+    /// The id of the viewed tensor; 0 if this tensor is not a view.
     pub view_src: u64,
     /// The offset in the viewed tensor, in bytes.
     pub view_offs: u64,
@@ -44,12 +41,12 @@ pub struct Tensor {
     pub data: u64,
     /// The name, for messages.
     pub name: String,
-    /// The number of uses in the client's whole graph; a message may have only a part of the graph.
+    /// The number of uses in the client's graph; a message may have only a part of that graph.
     pub use_count: i32,
 }
 
 impl Tensor {
-    /// Reads a tensor, or `None` for id 0.
+    /// Reads a tensor; `None` for id 0.
     pub(crate) fn read(from: &mut Fields<'_>) -> Result<Option<Tensor>, Refusal> {
         let id = from.u64()?;
         let type_id = from.u32()?;
@@ -108,7 +105,7 @@ impl Tensor {
         Tensor::read(from)?.ok_or_else(|| Refusal::message("a tensor is missing"))
     }
 
-    /// Returns the bytes from the first element to the end of the last, or `None` on overflow.
+    /// Returns the number of bytes from the first element to the end of the last element; `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         if self.ne.contains(&0) {
             return Some(0);
@@ -123,7 +120,7 @@ impl Tensor {
             })
     }
 
-    /// True if the axes are in order without gaps.
+    /// True if the axes are in order and without gaps.
     pub fn is_packed(&self) -> bool {
         self.nb == packed(self.dtype, self.ne)
     }
@@ -144,7 +141,7 @@ fn name(bytes: [u8; NAME]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// Restores the strides from 32-bit values. A packed tensor above 4 GiB has truncated strides, recomputed from its
+/// Returns the strides. A packed tensor above 4 GiB has truncated 32-bit strides, which are recomputed from the
 /// sizes.
 fn strides(
     dtype: DType,

@@ -1,4 +1,4 @@
-//! The element type of each tensor by the rules of `llama-quantize`.
+//! The element type of each tensor, according to the rules of `llama-quantize`.
 
 use tpc_gguf::TensorName;
 use tpc_ir::DType;
@@ -55,13 +55,14 @@ fn layer(name: &str) -> Option<u64> {
     Some(u64::from(layer))
 }
 
-/// True if `llama-quantize` gives a layer more bits: the first and last eighth, and every third between.
+/// True if `llama-quantize` gives a layer more bits: the first and last eighth of the layers, and every third layer
+/// between.
 fn needs_more_bits(layer: u64, layers: u64) -> bool {
     let eighth = layers / 8;
     layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2
 }
 
-/// Returns the preferred type if its blocks divide rows of `n` elements, else the fallback of `llama-quantize`.
+/// Returns the preferred type if its blocks divide rows of `n` elements, else `llama-quantize`'s fallback.
 fn whole_blocks(preferred: DType, n: u64) -> DType {
     let fits = |t: DType| n.is_multiple_of(t.block_len());
     let smaller_block = match preferred {

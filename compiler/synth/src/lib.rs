@@ -1,13 +1,13 @@
 //! Small models with random weights, and headers of models of any size.
 //!
 //! [`Spec::parse`] reads a *specification*: an architecture and sizes. It determines a [`Model`]: metadata, and the
-//! tensors of [`tpc_models::expected_tensors_in`]. Each tensor has the element type that `llama-quantize` would choose
-//! (`element_types.rs`), and random weights of about unit gain (`weights.rs`).
+//! tensors of [`tpc_models::expected_tensors_in`], with `llama-quantize`'s element types and random weights of about
+//! unit gain.
 //!
-//! - A specification gives the same bytes on any machine: only integers, exact conversions and correctly rounded
-//!   operations are used.
+//! - A specification gives the same bytes on any machine: all operations are on integers, exact, or correctly
+//!   rounded.
 //! - Sizes, types and the header (read back) are checked before anything is written.
-//! - This crate cannot quantise: the caller supplies a [`Quantise`].
+//! - The caller supplies the quantisation ([`Quantise`]).
 
 mod element_types;
 mod metadata;

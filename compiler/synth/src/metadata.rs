@@ -1,5 +1,3 @@
-//! The metadata of a specified model.
-
 use tpc_ir::op::NormKind;
 
 use super::spec::{PerLayer, Spec};
@@ -8,7 +6,7 @@ use tpc_models::description::{
     ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, ScanHeads, Sections,
 };
 
-/// The factor on logits, for architectures with a key for it.
+/// The factor of the logits, for architectures with a metadata key for it.
 const LOGIT_SCALE: f32 = 0.0625;
 
 /// Returns a model's metadata, in the order of published files.
@@ -76,7 +74,7 @@ fn heads(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     let (kv_heads, key, value) = match spec.arch.attention.latent {
         None => (per_block(spec, &spec.kv_heads), d, d),
         Some(LatentForm::Expanded) => (per_block(spec, &spec.heads), 2 * d, d),
-        // With RoPE, a key has `d` rotated elements besides the latent vector of `4 d`.
+        // With RoPE, a key has `d` rotated elements in addition to the latent vector of `4 d`.
         Some(LatentForm::Absorbed) if spec.arch.attention.rope.is_none() => {
             (latent_heads(spec), 4 * d, 4 * d)
         }
@@ -134,7 +132,7 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
         ("expert_used_count", experts.used),
     ];
     let described = &spec.arch.ffn.experts;
-    // A list of widths per layer is written only to the key of dense layers, which experts without their own key read.
+    // Only the key of dense layers takes a width per layer. Experts without their own key use that key.
     if let (Experts::Always(_), PerLayer::Same(n)) = (described, &spec.ff) {
         out.push(("expert_feed_forward_length", *n));
     }
@@ -175,12 +173,12 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
     }
 }
 
-/// Encodes a count; counts of specifications fit 31 bits.
+/// Encodes a count, which fits 31 bits.
 fn count(n: u64) -> MetaValue {
     u32::try_from(n).map_or(MetaValue::U64(n), MetaValue::U32)
 }
 
-/// Encodes a number per block. Draft blocks get the last layer's number other than 0.
+/// Encodes a number per block. Draft blocks get the last layer's number that is not 0.
 fn per_block(spec: &Spec, n: &PerLayer) -> MetaValue {
     match n {
         PerLayer::Same(n) => count(*n),

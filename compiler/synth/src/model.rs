@@ -10,10 +10,10 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
 use tpc_models::{ArchError, Drafting, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
 
-/// Appends values as whole blocks of a type, or returns the reason why it cannot.
+/// A function that appends values as whole blocks of a type, or returns the reason for a failure.
 pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String> + 'a;
 
-/// Maximum bytes of written tensor data; larger models take minutes and are probably mistakes.
+/// The maximum number of bytes of tensor data. Larger models take minutes and are probably mistakes.
 pub const MAX_DATA_BYTES: u64 = 4 << 30;
 
 /// A model built from a specification, ready to be written.
@@ -26,7 +26,7 @@ pub struct Model<'q> {
 }
 
 impl<'q> Model<'q> {
-    /// Builds the model of a specification. `quantise` encodes its data.
+    /// Builds the model of a specification. `quantise` encodes the data.
     ///
     /// # Errors
     /// Returns TPC0408 if the sizes are invalid, the architecture lacks a choice, the data would exceed
@@ -65,7 +65,7 @@ impl<'q> Model<'q> {
         &self.spec
     }
 
-    /// Returns the header to write.
+    /// Returns the header of the file.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -98,7 +98,7 @@ impl<'q> Model<'q> {
         Ok(())
     }
 
-    /// Writes the header, and the data unless the specification asks for a bare header.
+    /// Writes the header, and the data unless the specification requests only the header.
     ///
     /// # Errors
     /// Returns TPC0402 if a write to `out` fails.
@@ -134,7 +134,6 @@ impl<'q> Model<'q> {
     }
 }
 
-/// Returns the tensors, with weights in the specification's forms.
 fn tensors(
     spec: &Spec,
     metadata: &Metadata,
@@ -156,7 +155,6 @@ fn tensors(
     tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
 }
 
-/// Rejects choices without an effect, which are mistakes.
 fn check_choices(
     spec: &Spec,
     metadata: &Metadata,

@@ -1,5 +1,3 @@
-//! Parses and checks specifications.
-
 use std::collections::BTreeMap;
 
 use super::presets::presets;
@@ -32,7 +30,7 @@ const KEYS: [&str; 18] = [
     "header",
 ];
 
-/// The largest size: larger than in any model. The product of two sizes fits 63 bits.
+/// The maximum size, which exceeds the sizes of all known models. The product of two sizes fits 63 bits.
 const MAX_SIZE: u64 = (1 << 31) - 1;
 
 const MAX_LAYERS: u64 = 2048;
@@ -43,7 +41,7 @@ fn invalid(entity: &str, message: impl Into<tpc_diag::Message>) -> Diagnostic {
     Diagnostic::new(&codes::UNKNOWN_PRESET, shorten(entity), message)
 }
 
-/// The key=value pairs of a specification, with metadata keys apart from the other keys.
+/// The key=value pairs of a specification. Metadata keys are separate.
 #[derive(Default)]
 struct KeyValues<'a> {
     keys: BTreeMap<&'static str, &'a str>,
@@ -53,9 +51,9 @@ struct KeyValues<'a> {
 impl Spec {
     /// Parses `PRESET`, `ARCH:key=value,…`, or `PRESET:key=value,…`, which changes a preset.
     ///
-    /// `heads`, `kv_heads` and `ff` take a number, or a list of one per layer: `4/2/4`. A key that begins with the
-    /// architecture's name or `general.` is a metadata key: `llama.rope.freq_base=500000.0`. Slashes make a list: `4/2`
-    /// has two elements, `4/` has one, and `u64:4/2` has elements of type u64.
+    /// `heads`, `kv_heads` and `ff` take a number, or a list with one number per layer: `4/2/4`. A key that begins
+    /// with the architecture's name or `general.` is a metadata key: `llama.rope.freq_base=500000.0`. Slashes make a
+    /// list: `4/2` has two elements, `4/` has one, and `u64:4/2` has elements of type u64.
     ///
     /// # Errors
     /// Returns TPC0408 with the key, the value found and the values expected.
@@ -129,7 +127,7 @@ enum OnRepeat {
 }
 
 impl<'a> KeyValues<'a> {
-    /// Adds the pairs of `text`, which replace earlier ones.
+    /// Adds the pairs of `text`, which replace earlier pairs.
     fn read(&mut self, arch: &Arch, text: &'a str, on_repeat: OnRepeat) -> Result<(), Diagnostic> {
         let mut new = KeyValues::default();
         let pairs = text.split(',').map(str::trim).filter(|p| !p.is_empty());
@@ -337,7 +335,7 @@ impl<'a> KeyValues<'a> {
         })
     }
 
-    /// Returns `off` or `on` for a key with the value 0 or 1.
+    /// Returns `off` for the value 0 and `on` for 1.
     fn switch<T>(&self, key: &'static str, off: T, on: T) -> Result<Option<T>, Diagnostic> {
         match self.keys.get(key) {
             None => Ok(None),
@@ -365,8 +363,8 @@ fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> 
         })
 }
 
-/// Parses a metadata value as the first type that fits: u32, f32, bool, a list of one of these, or text. A list of one
-/// element ends with a slash; a list of u64 begins with `u64:`.
+/// Parses a metadata value as the first type that fits: u32, f32, bool, a list of one of these, or text. A list of
+/// one element ends with a slash; a list of u64 begins with `u64:`.
 fn meta_value(text: &str) -> MetaValue {
     fn list<T: std::str::FromStr>(text: &str) -> Option<Vec<T>> {
         let numbers = text.strip_suffix('/').unwrap_or(text);

@@ -1,5 +1,3 @@
-//! Named specifications.
-
 use tpc_models::ARCHS;
 
 /// A named specification.
@@ -11,11 +9,11 @@ pub struct Preset {
     pub spec: String,
 }
 
-/// Sizes of tiny models: rows of whole K-quant blocks, and heads that two to eight devices can share.
+/// The sizes of tiny models: rows of whole K-quant blocks, and heads for two to eight devices.
 const TINY: &str =
     "layers=2,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=256,type=mixed";
 
-/// Additional keys of tiny models, as in published files.
+/// The additional keys of tiny models, as in published files.
 const TINY_OF: &[(&str, &str)] = &[
     (
         "afmoe",
@@ -277,7 +275,7 @@ const SIZES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns a tiny model of each architecture, then headers of published sizes.
+/// Returns a tiny model of each architecture, then headers of models with published sizes.
 pub fn presets() -> Vec<Preset> {
     let tiny = ARCHS.iter().map(|arch| {
         let more = TINY_OF.iter().find(|(name, _)| *name == arch.name);

@@ -9,57 +9,57 @@ use tpc_models::{Arch, WeightForms};
 pub struct Spec {
     /// The architecture.
     pub arch: &'static Arch,
-    /// `general.name`: the preset's name, or one derived from the architecture.
+    /// The `general.name`: the name of the preset, or a name derived from the architecture.
     pub name: String,
-    /// Number of layers.
+    /// The number of layers.
     pub layers: u64,
-    /// Draft blocks after the layers.
+    /// The number of draft blocks after the layers.
     pub drafts: u64,
-    /// Width of the residual stream.
+    /// The width of the residual stream.
     pub embd: u64,
-    /// Query heads.
+    /// The number of query heads.
     pub heads: PerLayer,
-    /// KV heads.
+    /// The number of KV heads.
     pub kv_heads: PerLayer,
-    /// Elements of a head.
+    /// The number of elements per head.
     pub head_dim: u64,
-    /// Width of the feed-forward network, or of an expert.
+    /// The width of the feed-forward network, or of an expert.
     pub ff: PerLayer,
-    /// Experts, for a mixture of experts.
+    /// The experts of a mixture of experts.
     pub experts: Option<Experts>,
-    /// Vocabulary size.
+    /// The number of tokens in the vocabulary.
     pub vocab: u64,
-    /// Trained context, in tokens.
+    /// The training context, in tokens.
     pub ctx: u64,
-    /// Sliding window, in tokens.
+    /// The sliding window, in tokens.
     pub window: Option<u64>,
-    /// Seed of the weights.
+    /// The seed of the weights.
     pub seed: u64,
-    /// The file type, which decides element types.
+    /// The file type, which determines element types.
     pub file_type: FileType,
     /// Optional tensors.
     pub optionals: Optionals,
     /// The projection to logits.
     pub head: Head,
-    /// Forms of weights that files store in several ways.
+    /// The forms of weights that files store in several ways.
     pub forms: WeightForms,
     /// The file's contents.
     pub contents: Contents,
-    /// Metadata with full keys; it replaces computed metadata.
+    /// Metadata with full keys, which replaces computed metadata.
     pub metadata: Vec<(String, MetaValue)>,
 }
 
-/// A number for all layers, or one for each.
+/// A number for all layers, or one number per layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PerLayer {
     /// The same number for all layers.
     Same(u64),
-    /// One per layer.
+    /// One number per layer.
     Each(Vec<u64>),
 }
 
 impl PerLayer {
-    /// Returns a layer's number; 0 beyond the list.
+    /// Returns the number of a layer; 0 beyond the list.
     pub fn at(&self, layer: u64) -> u64 {
         match self {
             PerLayer::Same(n) => *n,
@@ -83,28 +83,28 @@ impl fmt::Display for PerLayer {
     }
 }
 
-/// Counts of a mixture of experts.
+/// The counts of a mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Experts {
-    /// Number of experts.
+    /// The number of experts.
     pub count: u64,
-    /// Experts per token.
+    /// The number of experts per token.
     pub used: u64,
 }
 
 /// Optional tensors: biases, norms, rotary factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Optionals {
-    /// The model lacks them.
+    /// No optional tensors.
     Without,
-    /// All of them.
+    /// All optional tensors.
     With,
 }
 
 /// The projection to logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Head {
-    /// The token embedding.
+    /// The token embedding matrix.
     Tied,
     /// The tensor `output`.
     Own,
@@ -115,6 +115,6 @@ pub enum Head {
 pub enum Contents {
     /// Metadata and tensor infos.
     Header,
-    /// Also tensor data.
+    /// Metadata, tensor infos and tensor data.
     Data,
 }

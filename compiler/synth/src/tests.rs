@@ -114,7 +114,7 @@ fn the_same_specification_gives_the_same_bytes() {
     assert_eq!(a, bytes(text).1);
     let (_, other) = bytes(&text.replace("seed=5", "seed=6"));
     assert_ne!(a[offset..], other[offset..]);
-    // A change of the generator would change every generated model.
+    // A change of this weight means that every generated model changes.
     assert_eq!(a[offset..offset + 4], FIRST_WEIGHT.to_le_bytes());
 }
 

@@ -1,11 +1,9 @@
-//! File types: element types of a file's tensors, by `llama-quantize`'s names.
-
 use tpc_ir::DType;
 
 /// The file type of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
-    /// Matrices and embeddings of one type.
+    /// One type for matrices and embeddings.
     Uniform(DType),
     /// `Q4_K_M`: q4_k, and q5_k or q6_k for sensitive weights.
     Mixed,
@@ -14,7 +12,7 @@ pub enum FileType {
 }
 
 impl FileType {
-    /// Returns the types of weights: all but integers, f64 and types of intermediate results.
+    /// Returns the types that weights may have: all types except integers, f64 and types of intermediate results.
     pub fn allowed_types() -> impl Iterator<Item = DType> {
         let intermediate = [DType::F64, DType::Q8_1, DType::Q8K];
         DType::ALL

@@ -1,12 +1,12 @@
 use tpc_ir::random::SplitMix64;
 use tpc_models::{ExpectedTensor, TensorRole};
 
-/// A random generator, equal on every machine.
+/// A random generator with the same sequence on every machine.
 #[derive(Clone, Debug)]
 pub struct Rng(SplitMix64);
 
 impl Rng {
-    /// Makes a tensor's generator from `seed` and the tensor's name.
+    /// Returns the generator of a tensor.
     pub fn new(seed: u64, tensor: &str) -> Rng {
         // FNV-1a.
         let hash = tensor.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |h, b| {
@@ -22,8 +22,8 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// Returns an approximately normal number of mean 0 and variance 1, the sum of four uniform numbers. Exact ones
-    /// need logarithms and cosines, which differ between machines.
+    /// Returns an approximately normal number of mean 0 and variance 1, from four uniform numbers. Exactly normal
+    /// numbers need logarithms and cosines, which differ between machines.
     fn normal(&mut self) -> f64 {
         let bits = self.next_u64();
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xFFFF).sum();
@@ -35,8 +35,8 @@ impl Rng {
 
 /// Fills a row of a tensor.
 ///
-/// Matrices and taps have variance `1 / ne[0]`, so that products keep their input's variance. Norms and scales are
-/// about 1, biases about 0, rotary factors from 1 to 2, decays about -1. Ids of a row follow each other.
+/// Matrices and convolution taps have variance `1 / ne[0]`, so that products keep the input's variance. Norms and
+/// scales are about 1, biases about 0, rotary factors from 1 to 2, decays about -1. Ids in a row are consecutive.
 pub(super) fn fill(tensor: &ExpectedTensor, rng: &mut Rng, row: &mut [f32]) {
     let (mean, deviation) = match tensor.role {
         TensorRole::NormWeight | TensorRole::Scale => (1.0, 0.1),

@@ -1,5 +1,3 @@
-//! Artefacts with kernels.
-
 use super::{kept, packed, parts, read, refuses};
 use crate::archive;
 use crate::{ALIGNMENT, Artefact, MAIN, Manifest};

@@ -1,5 +1,3 @@
-//! Round trips and untrusted files.
-
 mod kernels;
 
 use std::collections::BTreeMap;
@@ -14,10 +12,8 @@ use crate::{ALIGNMENT, Artefact, ArtefactError, Digest, MAIN, Manifest, codes};
 /// A stored artefact. Later versions must read it or reject it with a diagnostic.
 const KEPT: &[u8] = include_bytes!("../../../../tests/data/artefacts/format-1.tpc");
 
-/// The time limit for reading a file.
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// Reads a file that may use the CPU's storage format.
 fn read(bytes: &[u8]) -> Result<Artefact, ArtefactError> {
     Artefact::read(bytes, &[StorageFormat::of_granules("rows16")])
 }
@@ -26,7 +22,6 @@ fn kept() -> Artefact {
     read(KEPT).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Returns the stored manifest and program.
 fn parts() -> (String, String) {
     let entries = archive::read(KEPT).unwrap();
     let text = |i: usize| String::from_utf8(entries[i].data.to_vec()).unwrap();
@@ -43,7 +38,6 @@ fn packed(entries: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Packs a manifest and a program without checks.
 fn of(manifest: &str, program: &str) -> Vec<u8> {
     packed(&[
         ("manifest.ron", manifest.as_bytes()),
@@ -77,7 +71,7 @@ fn data_begin_at_pages_and_ordinary_tools_read_them() {
     let entries = archive::read(KEPT).unwrap();
     let at = |data: &[u8]| data.as_ptr().addr() - KEPT.as_ptr().addr();
     assert!(entries.iter().all(|e| at(e.data).is_multiple_of(ALIGNMENT)));
-    // rawzip alone, without this crate's checks.
+    // Read with rawzip alone, without this crate's checks.
     let zip = rawzip::ZipArchive::from_slice(KEPT).unwrap();
     let names: Vec<Vec<u8>> = zip
         .entries()
@@ -175,7 +169,6 @@ fn other_entries_are_refused() {
     refuses(&packed(&[]), "TPC0580", "first entry");
     refuses(b"", "TPC0580", "not a zip archive");
     refuses(b"GGUF", "TPC0580", "not a zip archive");
-    // Trailing and leading bytes.
     let mut behind = KEPT.to_vec();
     behind.push(0);
     assert!(read(&behind).is_err());
@@ -184,7 +177,6 @@ fn other_entries_are_refused() {
     assert!(read(&before).is_err());
 }
 
-/// The offsets of the records.
 struct Records {
     local: Vec<usize>,
     central: Vec<usize>,
@@ -217,7 +209,7 @@ fn what_hides_in_archives_is_refused() {
         bytes[at..at + with.len()].copy_from_slice(with);
         bytes
     };
-    // Central directory: offset in the record, new bytes, expected error.
+    // Fields of the central directory: offset in the record, new bytes, expected error.
     for (at, with, said) in [
         (8, &[1, 0][..], "encrypted"),
         (10, &[8, 0], "compressed"),
@@ -248,7 +240,7 @@ fn what_hides_in_archives_is_refused() {
     let end = first + directory.len();
     twice[end + 12..end + 16].copy_from_slice(&(directory.len() as u32).to_le_bytes());
     refuses(&twice, "TPC0580", "twice");
-    // Local headers unlike the directory.
+    // Local headers that differ from the directory.
     for at in found
         .local
         .iter()
@@ -298,7 +290,6 @@ fn changed_bytes_are_refused() {
     }
 }
 
-/// Removes, doubles, moves or changes lines of a text.
 fn mutated(text: &str, random: &mut Random) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for _ in 0..=random.below(2) {
@@ -377,7 +368,6 @@ fn mutated(text: &str, random: &mut Random) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Mutated texts with correct checksums are rejected with a diagnostic, or verified.
 #[test]
 fn changed_texts_are_refused_or_verified() {
     let (manifest, program) = parts();
@@ -412,7 +402,7 @@ fn changed_texts_are_refused_or_verified() {
 
 #[test]
 fn hashes_are_known_and_have_one_text() {
-    // FIPS 180-4, "abc".
+    // The hash of "abc" in FIPS 180-4.
     let known = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     assert_eq!(Digest::of(b"abc").to_string(), known);
     assert_eq!(Digest::parse(known), Some(Digest::of(b"abc")));

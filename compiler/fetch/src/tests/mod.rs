@@ -1,5 +1,3 @@
-//! Servers that respond correctly, incorrectly, slowly or endlessly.
-
 mod server;
 
 use std::io::Write;
@@ -28,7 +26,6 @@ fn get(url: &str) -> Result<GgufFile, Diagnostic> {
     get_with(url, None)
 }
 
-/// Returns a model with `tokens` tokens.
 fn model(tokens: usize) -> Vec<u8> {
     let mut w = GgufWriter::new("m");
     let tokens: Vec<String> = (0..tokens).map(|i| format!("token{i}")).collect();
@@ -62,7 +59,6 @@ fn shards() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Checks that the read fails in time, with this code and text and a help.
 #[track_caller]
 fn fails(url: &str, code: &str, said: &str) -> Diagnostic {
     let begun = Instant::now();
@@ -337,7 +333,7 @@ fn a_file_that_changes_in_between() {
 
 #[test]
 fn slow_and_endless_answers_are_given_up() {
-    // Each read is fast enough, but not all together.
+    // Each read is fast enough, but the total time is too long.
     let server = Server::new(|_, stream| {
         head(stream, "200 OK", &[("Content-Length", "1000000")]);
         while stream.write_all(b"G").is_ok() {

@@ -1,5 +1,3 @@
-//! A local server.
-
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -13,7 +11,7 @@ pub(super) struct Request {
     pub(super) authorization: Option<String>,
 }
 
-/// A server. Its threads run until the process ends.
+/// A server whose threads run until the process ends.
 pub(super) struct Server {
     pub(super) host: String,
     requests: Arc<Mutex<Vec<Request>>>,
@@ -45,7 +43,6 @@ fn read(stream: &TcpStream) -> Option<Request> {
 }
 
 impl Server {
-    /// Starts a server that responds with `answer`.
     pub(super) fn new(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let host = listener.local_addr().unwrap().to_string();
@@ -66,7 +63,6 @@ impl Server {
         Server { host, requests }
     }
 
-    /// Starts a server of these files, with ranges.
     pub(super) fn of_files(files: Vec<(String, Vec<u8>)>) -> Server {
         Server::new(move |request, stream| {
             let path = request.path.split('?').next().unwrap_or_default();
@@ -86,7 +82,7 @@ impl Server {
     }
 }
 
-/// Writes a status line and headers. The client may have disconnected, so errors are ignored.
+/// Writes a status line and headers. Ignores errors, because the client may have disconnected.
 pub(super) fn head(stream: &mut TcpStream, status: &str, headers: &[(&str, &str)]) {
     let mut text = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
     for (name, value) in headers {
@@ -95,7 +91,6 @@ pub(super) fn head(stream: &mut TcpStream, status: &str, headers: &[(&str, &str)
     let _ = stream.write_all(format!("{text}\r\n").as_bytes());
 }
 
-/// Responds with the requested range.
 pub(super) fn part(stream: &mut TcpStream, request: &Request, bytes: &[u8]) {
     let whole = bytes.len() as u64;
     let (first, last) = request.range.unwrap_or((0, whole - 1));

@@ -1,5 +1,3 @@
-//! Appends a record's ops to the graph, or returns the reason against it.
-
 use tpc_ir::op::{Attr, Cast, InferredTypes, TypeError};
 use tpc_ir::{DType, Op, TensorType, Value};
 
@@ -8,7 +6,6 @@ use super::record::Record;
 
 /// The reason why a record becomes an opaque op.
 pub(super) enum OpaqueReason {
-    /// An unknown op.
     Unknown,
     /// An op without a rule, for this reason.
     NoRule(&'static str),
@@ -26,7 +23,6 @@ pub(super) fn form(what: &str) -> OpaqueReason {
     OpaqueReason::Form(what.to_owned())
 }
 
-/// Returns exactly `N` operands.
 pub(super) fn to_array<const N: usize>(values: &[Value]) -> Result<[Value; N], OpaqueReason> {
     let other = || OpaqueReason::Form(format!("{} operands, not {N}", values.len()));
     values.try_into().map_err(|_| other())
@@ -70,7 +66,7 @@ pub(super) fn push_packed(
     Ok(m.declare(op, operands, types, &t.name))
 }
 
-/// Returns the value if it has the captured sizes, rounded if ggml's result has fewer bits.
+/// Returns the value if it has the captured sizes. Rounds it if ggml's result has fewer bits.
 pub(super) fn fits(m: &mut Memory<'_>, t: &Record, v: Value) -> Result<Vec<Value>, OpaqueReason> {
     let found = &m.graph.value(v).ty;
     let same = found.dims == dims(t.ne());

@@ -1,13 +1,10 @@
-//! Finds the symbol sizes that make a graph with symbols equal to a graph with numbers.
-
 use tpc_ir::{Bindings, DType, Dim, Graph, Op, Output, Place, RANK, Symbol, Value};
 
 use super::CapturedGraph;
 
 impl CapturedGraph {
-    /// Returns the symbol sizes that make this graph equal to `fixed`, a graph without symbols. Compares every op with
-    /// its attributes, sizes and operands, except views that keep the order of elements: sizes of 1 determine which of
-    /// them exist.
+    /// Returns the symbol sizes for which this graph equals `fixed`, a graph without symbols. Compares all ops except
+    /// views that keep the order of elements, because sizes of 1 add or remove such views.
     pub fn sizes_of(&self, fixed: &CapturedGraph) -> Option<Bindings> {
         let sizes = solve_sizes(self, fixed)?;
         let own = Form::of(&self.graph, &sizes)?;
@@ -16,7 +13,7 @@ impl CapturedGraph {
     }
 }
 
-/// Returns each leaf's op, whose name identifies the leaf, and its sizes.
+/// Returns the op and the sizes of each leaf. The op has the leaf's name.
 fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
     graph.insts().filter_map(|(_, data)| {
         let is_leaf = matches!(data.op, Op::Input(_) | Op::State(_) | Op::Weight(_));
@@ -25,7 +22,7 @@ fn leaves(graph: &Graph) -> impl Iterator<Item = (&Op, &[Dim; RANK])> {
     })
 }
 
-/// Solves for each symbol's size from leaf axes that are a multiple of one symbol. Other symbols keep their captured
+/// Solves for each symbol's size, using leaf axes that are a multiple of one symbol. Other symbols keep the captured
 /// size.
 fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     let mut open: Vec<Symbol> = Symbol::ALL.into();
@@ -52,10 +49,9 @@ fn solve_sizes(any: &CapturedGraph, fixed: &CapturedGraph) -> Option<Bindings> {
     Some(out)
 }
 
-/// A tensor: the number of its element sequence, shared by views in the same order, and its sizes.
+/// A tensor: the number of its element sequence, which views in the same order share, and its sizes.
 type Seen = (usize, [u64; RANK]);
 
-/// A computing instruction.
 #[derive(PartialEq)]
 struct Step {
     op: Op,
@@ -63,11 +59,11 @@ struct Step {
     results: Vec<(DType, [u64; RANK], Place)>,
 }
 
-/// A graph's computation for one batch.
+/// The computation of a graph for one batch.
 #[derive(PartialEq)]
 struct Form {
     steps: Vec<Step>,
-    /// Result names do not matter.
+    /// The results, without names.
     outputs: Vec<(Option<Seen>, Seen)>,
 }
 
@@ -123,7 +119,6 @@ impl Form {
     }
 }
 
-/// True if an op keeps its operand's elements in order.
 fn keeps_order(op: &Op, from: [u64; RANK], to: [u64; RANK]) -> bool {
     match op {
         Op::Reshape(_) => true,

@@ -1,4 +1,4 @@
-//! The codes of captures: defects, and notes on graphs that are read.
+//! The codes of captures: errors, and notes.
 
 tpc_ir::codes! {
     pub(super) static;

@@ -1,4 +1,4 @@
-//! ggml ops that are several IR ops, or one IR op on fewer operands.
+//! ggml ops that become several IR ops, or an IR op on fewer operands.
 
 use tpc_ir::op::{
     Binary, BinaryKind, Cast, Concat, LightningIndexer, Mean, MulMat, Norm, NormKind, Pad, Permute,
@@ -26,7 +26,6 @@ const MUL: Binary = Binary {
 };
 const SWAPPED: Permute = Permute { axes: [1, 0, 2, 3] };
 
-/// Returns a copy with the elements in the result's order.
 pub(super) fn copy(
     m: &mut Memory<'_>,
     t: &Record,
@@ -80,7 +79,6 @@ pub(super) fn mean(
     push(m, t, Mean { n }.into(), vec![x])
 }
 
-/// Returns the index of each row's largest element.
 pub(super) fn argmax(
     m: &mut Memory<'_>,
     t: &Record,
@@ -92,7 +90,7 @@ pub(super) fn argmax(
     fits(m, t, rows)
 }
 
-/// Returns the sum over repetitions: along each axis, of all parts of the result's length.
+/// Returns the sum of the operand's repetitions: parts with the result's length along each axis.
 pub(super) fn repeat_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -119,7 +117,6 @@ pub(super) fn repeat_back(
     fits(m, t, x)
 }
 
-/// Returns a norm over groups of channels (axis 2).
 pub(super) fn group_norm(
     m: &mut Memory<'_>,
     t: &Record,
@@ -162,7 +159,7 @@ pub(super) fn out_prod(
     push(m, t, MulMat.into(), vec![a, b])
 }
 
-/// Returns the first operand with a view replaced by the second.
+/// Returns the first operand with the second written to a view of it.
 pub(super) fn set(
     m: &mut Memory<'_>,
     t: &Record,
@@ -172,7 +169,7 @@ pub(super) fn set(
     replace_view(m, t, p, operands, |_, _, new| Ok(new))
 }
 
-/// Returns the first operand with the second added to a view.
+/// Returns the first operand with the second added to a view of it.
 pub(super) fn accumulate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -248,7 +245,7 @@ pub(super) fn pad(
     fits(m, t, x)
 }
 
-/// Rolls each axis: elements that leave at the end enter at the start.
+/// Rolls each axis: elements beyond the end move to the start.
 pub(super) fn roll(
     m: &mut Memory<'_>,
     t: &Record,
@@ -285,8 +282,8 @@ pub(super) fn lightning_indexer(
     push(m, t, ADD.into(), vec![scores, mask])
 }
 
-/// Returns the sum of the streams `x: [n, hc, tokens]`, weighted by `w: [hc, tokens]` or the sigmoid of `w: [n, hc,
-/// tokens]`.
+/// Returns the sum of the streams `x: [n, hc, tokens]`, weighted by `w: [hc, tokens]` or by the sigmoid of `w: [n,
+/// hc, tokens]`.
 pub(super) fn hc_pre(
     m: &mut Memory<'_>,
     t: &Record,
@@ -311,8 +308,8 @@ pub(super) fn hc_pre(
     fits(m, t, sum)
 }
 
-/// Mixes the streams `residual: [n, hc, tokens]` by `comb: [hc, hc, tokens]`, if present, with destinations on axis 0.
-/// Adds `x: [n, tokens]` weighted by `post: [hc, tokens]` to each.
+/// Mixes the streams `residual: [n, hc, tokens]` using `comb: [hc, hc, tokens]`, if present, with destinations on
+/// axis 0. Adds `x: [n, tokens]`, weighted by `post: [hc, tokens]`, to each stream.
 pub(super) fn hc_post(
     m: &mut Memory<'_>,
     t: &Record,

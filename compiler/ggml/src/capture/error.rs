@@ -1,10 +1,8 @@
-//! Errors of reading a capture.
-
 use tpc_ir::Code;
 
 use super::codes;
 
-/// A reason why a capture cannot be read. Lines count from 1.
+/// A reason why a capture cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(
     missing_docs,
@@ -85,7 +83,7 @@ impl CaptureError {
         CaptureError::Inconsistent(e.to_string())
     }
 
-    /// Returns the stable code: `TPC0180` to `TPC0189`.
+    /// Returns the code: `TPC0180` to `TPC0189`.
     pub const fn code(&self) -> &'static Code {
         match self {
             CaptureError::Record { .. } => &codes::RECORD,
@@ -101,7 +99,7 @@ impl CaptureError {
         }
     }
 
-    /// Returns the line, from 1.
+    /// Returns the line number, from 1.
     pub const fn line(&self) -> Option<usize> {
         match self {
             CaptureError::Record { line, .. }

@@ -1,5 +1,3 @@
-//! ggml ops with operands or parameters that the IR arranges differently.
-
 use tpc_ir::op::{
     Arange, Concat, FlashAttn, Glu, GluKind, Permute, Repeat, Rope, RopeMode, SetRows, Slice,
     SoftMax,
@@ -12,7 +10,7 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op;
 
-/// Returns a gated activation of two operands, or of one operand's halves.
+/// Returns a gated activation of two operands, or of the halves of one operand.
 pub(super) fn gate(
     m: &mut Memory<'_>,
     t: &Record,
@@ -53,7 +51,7 @@ pub(super) fn gate(
     push(m, t, op.into(), values.to_vec())
 }
 
-/// Writes rows by index (axis 1 in ggml). The destination gets a new value.
+/// Writes rows by index (axis 1 in ggml), which gives the destination a new value.
 pub(super) fn set_rows(
     m: &mut Memory<'_>,
     t: &Record,
@@ -68,7 +66,7 @@ pub(super) fn set_rows(
     if m.shape(t.root) != m.tensors[t.root].ne() {
         return set_columns(m, t, rows, index);
     }
-    // The index repeats along the rows' batch axes.
+    // The indices repeat along the batch axes of the rows.
     let of = |v: Value| m.graph.value(v).ty.dims.clone();
     let [_, n, p, q] = of(rows);
     let whole = [n, p, q, Dim::ONE];
@@ -79,8 +77,8 @@ pub(super) fn set_rows(
     push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
 }
 
-/// Writes elements by index to a transposed cache, which stores a channel's cells contiguously. A token has one index
-/// per channel, in order; the first one is the cell's number.
+/// Writes elements by index to a transposed cache, which stores a channel's cells contiguously. A token has an index
+/// per channel; the first is the cell number.
 fn set_columns(
     m: &mut Memory<'_>,
     t: &Record,
@@ -137,7 +135,6 @@ pub(super) fn rope(
     rotate(m, t, rotation(p)?, p.offset, values.to_vec())
 }
 
-/// Appends the inverse rotation, by negative angles.
 pub(super) fn rope_back(
     m: &mut Memory<'_>,
     t: &Record,
@@ -153,7 +150,7 @@ pub(super) fn rope_back(
     rotate(m, t, back, p.offset, values.to_vec())
 }
 
-/// Rotates rows from the index `offset` on.
+/// Rotates rows from index `offset` on.
 fn rotate(
     m: &mut Memory<'_>,
     t: &Record,

@@ -1,10 +1,9 @@
 //! Finds the boundaries between a model's layers.
 //!
-//! Between two blocks only the residual stream is alive. Such points cut the program into *sections*; a section of
-//! several ops is a block. A block with a state (a cache, a recurrent state), such as a token mixer, begins a layer. A
-//! block without (feed-forward) belongs to the layer before it. Ops before the first and after the last block belong
-//! to no layer.
-//! after the last block belong to no layer.
+//! Between two blocks only the residual stream is alive. These points divide the program into *sections*; a section
+//! of several ops is a block. A block with a state (a cache or a recurrent state), such as a token mixer, begins a
+//! layer. A block without a state (feed-forward) belongs to the layer before it. Ops before the first block and after
+//! the last block belong to no layer.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +24,7 @@ pub(super) fn assign(graph: &Graph) -> (Graph, u32) {
 
 struct Flow<'g> {
     insts: Vec<&'g InstData>,
-    /// Values that depend on weights. Others can be computed at any time.
+    /// Values that depend on weights.
     stream: Vec<bool>,
     /// Values that depend only on states.
     stateful: Vec<bool>,
@@ -57,7 +56,6 @@ impl Flow<'_> {
         flow
     }
 
-    /// Returns the stream's instructions, cut where a single value is alive.
     fn sections(&self) -> Vec<Vec<usize>> {
         let mut out: Vec<Vec<usize>> = Vec::new();
         let mut section = Vec::new();
@@ -85,7 +83,7 @@ impl Flow<'_> {
         section.iter().any(reads_state)
     }
 
-    /// True if a later instruction reads the section's result.
+    /// True if a later instruction reads the result of the section.
     fn goes_on(&self, section: &[usize]) -> bool {
         section.last().is_some_and(|&i| {
             let mut results = self.insts[i].results.iter();
@@ -115,8 +113,8 @@ fn layers(graph: &Graph) -> (Vec<Option<u32>>, u32) {
     (layers, n)
 }
 
-/// Puts weights, states and values computed only from states into the one layer that uses them. Tables that layers
-/// share get no layer, so that all layers stay the same.
+/// Puts leaves and values computed only from states into the layer that uses them. A leaf of several layers gets no
+/// layer, so that all layers stay the same.
 fn leaves(graph: &Graph, flow: &Flow<'_>, layers: &mut [Option<u32>]) {
     let mut users: Vec<BTreeSet<Option<u32>>> = vec![BTreeSet::new(); graph.values().len()];
     for (inst, data) in graph.insts().rev() {

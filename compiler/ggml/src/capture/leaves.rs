@@ -1,4 +1,4 @@
-//! Leaves: weights, inputs and states, distinguished by the ops that use them.
+//! Leaves: weights, inputs and states. The ops that use a leaf determine its kind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,12 @@ use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 
 pub(super) struct Leaves {
-    /// Each leaf's role and its name, unique in the role.
+    /// The role and name of each leaf. Names are unique per role.
     roles: BTreeMap<usize, (Role, String)>,
     defined: BTreeMap<usize, Value>,
 }
 
-/// Returns the tensor's name, with the line number if the name is taken or empty.
+/// Returns the tensor's name, with the line number if the name is empty or already used.
 pub(super) fn unique(taken: &mut BTreeSet<String>, t: &Record) -> String {
     let mut name = t.name.clone();
     while name.is_empty() || !taken.insert(name.clone()) {
@@ -58,7 +58,7 @@ impl Leaves {
                 continue;
             }
             let table = tables.contains(&i) && !other_uses.contains(&i);
-            // Infer an unknown role: a leaf that an op writes is a state; masks and integers are inputs, except a
+            // Infer an unknown role: a leaf that an op writes is a state. Masks and integers are inputs, except a
             // table of `GET_ROWS`.
             let role = if let Some(known) = t.role {
                 known
@@ -80,7 +80,6 @@ impl Leaves {
         }
     }
 
-    /// Appends the leaf to the graph, if the tensor is a leaf without a value.
     pub(super) fn define(&mut self, m: &mut Memory<'_>, tensor: usize) {
         let Some((role, name)) = self.roles.get(&tensor) else {
             return;
@@ -143,8 +142,8 @@ impl Leaves {
     }
 }
 
-/// Returns the sizes `[cells, channels]` of a transposed cache, which stores a channel's cells contiguously, or `None`
-/// for another owner. Every write has rows of one element, and a multiple of `channels` rows.
+/// Returns the sizes `[cells, channels]` of a transposed cache, which stores a channel's cells contiguously. All
+/// writes have rows of one element, and a multiple of `channels` rows.
 fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     let t = &tensors[owner];
     let [channels, cells, 1, 1] = t.ne() else {
@@ -170,10 +169,10 @@ fn columns(tensors: &[Record], owner: usize) -> Option<[u64; RANK]> {
     (channels > 1 && any && writes.all(by_element)).then_some([cells, channels, 1, 1])
 }
 
-/// Returns the graph's results: tensors marked as outputs, and tensors that are not read after their last write. A
-/// value written to a leaf is the leaf's new content, not a result.
+/// Returns the graph's results: marked outputs, and tensors not read after the last write. A value written to a leaf
+/// is the leaf's content, not a result.
 pub(super) fn results(tensors: &[Record]) -> Vec<usize> {
-    // The last op that wrote to each owner's memory, unless a later op reads it.
+    // The last op that wrote to each owner's memory, unless a later op reads the memory.
     let mut unread: BTreeMap<usize, usize> = BTreeMap::new();
     for (i, t) in tensors.iter().enumerate() {
         if t.is_pure_view() {

@@ -1,5 +1,5 @@
-//! The lowering of ggml's ops to one or several IR ops. The match has no wildcard: every op that `crate::op`'s table
-//! declares as lowered needs an arm.
+//! The lowering of ggml's ops to IR ops. The match has no wildcard: every op that `crate::op`'s table declares as
+//! lowered needs an arm.
 
 use tpc_ir::op::{
     AddId, Arange, ArgSort, Binary, BinaryKind, Clamp, Cumsum, Diag, Fill, GatedDeltaNet, GetRows,
@@ -16,17 +16,15 @@ use super::operands::Operands;
 use super::record::Record;
 use crate::op::{self, GgmlOp, LoweredOp, Lowering};
 
-/// Appends a record's ops, and returns its result or the results that it packs.
 pub(super) type Build<'t> = Box<
     dyn FnOnce(&mut Memory<'_>, &Record, Operands<'_>) -> Result<Vec<Value>, OpaqueReason> + 't,
 >;
 
 pub(super) enum OpLowering<'t> {
-    /// An IR op on the same operands.
     Direct(Op),
-    /// An IR op with several results that ggml packs into one tensor.
+    /// An IR op whose results ggml packs into one tensor.
     Packed(Op),
-    /// Other operands, or several ops.
+    /// Several ops, or an op on other operands.
     Custom(Build<'t>),
 }
 
@@ -56,10 +54,7 @@ fn custom<'t>(
     OpLowering::Custom(Box::new(build))
 }
 
-/// Returns a record's lowering.
-///
-/// # Errors
-/// Returns an [`OpaqueReason`] if the op is unknown, or the parameters are invalid or not in the IR.
+/// Returns the lowering of a record.
 pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
     let op = t.op.lowered().ok_or_else(|| opaque_reason(&t.op))?;
     Ok(match op {
@@ -196,7 +191,6 @@ fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, O
     }
 }
 
-/// Lowers the numbers from `start` to below `stop`, if the result has their length.
 fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     let steps = ((p.stop - p.start) / p.step).ceil();
     if steps != n as f32 {
@@ -209,7 +203,6 @@ fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     }))
 }
 
-/// Returns a causal triangle: row `i` sees the first `i + n_past + 1` columns.
 fn causal(p: &op::DiagMask, fill: f32) -> Tri {
     Tri {
         keep: Side::LowerDiag,

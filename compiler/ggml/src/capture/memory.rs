@@ -1,8 +1,8 @@
-//! Memory as values: the value of each owner of memory at a point of the program.
+//! Memory as values.
 //!
-//! In a capture, views look into memory and ops write to it; the IR has values. A table has the current value of every
-//! tensor that owns memory. A read takes the view out of that value; a write makes a new value. So a view that is made
-//! before a write and read after it sees the write.
+//! In a capture, views look into memory and ops write to it; the IR has values. A table has the current value of
+//! every tensor that owns memory. A read takes the view from that value; a write makes a new value. A view from
+//! before a write therefore sees the write if it is read afterwards.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +19,22 @@ use tpc_gguf::TensorName;
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// No value yet.
     Empty,
-    /// One value of the owner's sizes.
     Whole(Value),
-    /// Consecutive results of an op, flat: (first element, value).
+    /// The consecutive results of an op, flattened: (first element, value).
     Parts(Vec<(u64, Value)>),
 }
 
-/// The graph so far, and the contents of memory.
 pub(super) struct Memory<'t> {
     pub(super) tensors: &'t [Record],
     pub(super) graph: Graph,
     contents: Vec<Content>,
-    /// The sizes of each owner's value: its own, or other sizes of the same elements with a clearer structure.
+    /// The sizes of each owner's value: the tensor's own, or other sizes with a clearer structure.
     shapes: Vec<[u64; RANK]>,
     versions: Vec<u32>,
     views: BTreeMap<(usize, u32, DType, Layout), Value>,
     pub(super) traces: Vec<Trace>,
-    /// The current record's writes in addition to its result.
+    /// The writes of the current record in addition to its result.
     pub(super) later: Vec<Trace>,
     pub(super) notes: Vec<Diagnostic>,
     pub(super) lines: Vec<usize>,
@@ -55,7 +52,7 @@ pub(super) fn type_of(t: &Record) -> TensorType {
     }
 }
 
-/// Merges neighbouring whole digits, to at most one digit per axis if possible.
+/// Merges whole neighbouring digits into at most one digit per axis, if possible.
 fn merge_digits(digits: &[Digit]) -> Vec<Digit> {
     if digits.len() <= RANK {
         return digits.to_vec();
@@ -124,7 +121,7 @@ impl<'t> Memory<'t> {
         Ok(v)
     }
 
-    /// Checks that the op can read its operands, which may be quantised.
+    /// Checks that the op accepts its operands, which may be quantised.
     pub(super) fn readable(&self, op: &Op, operands: &[Value]) -> Result<(), TypeError> {
         let types = operands.iter().map(|&v| self.graph.value(v).ty.dtype);
         let unread = types.enumerate().find(|&(i, t)| !reads(op, i, t));
@@ -184,7 +181,6 @@ impl<'t> Memory<'t> {
         self.versions[tensor] += 1;
     }
 
-    /// Sets the results that ggml packs into one owner.
     pub(super) fn define_parts(&mut self, tensor: usize, parts: Vec<Value>) {
         let mut at = 0;
         let mut out = Vec::with_capacity(parts.len());
@@ -208,7 +204,6 @@ impl<'t> Memory<'t> {
         !matches!(self.contents[tensor], Content::Empty)
     }
 
-    /// Returns a tensor's values: one, or the packed results.
     pub(super) fn results(&mut self, tensor: usize) -> Result<Vec<Value>, TypeError> {
         match &self.contents[tensor] {
             Content::Parts(parts) => Ok(parts.iter().map(|(_, v)| *v).collect()),
@@ -216,13 +211,13 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Returns an owner's content as one value of its sizes.
+    /// Returns the content of an owner's memory as one value.
     pub(super) fn whole(&mut self, owner: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[owner];
         match self.contents[owner].clone() {
             Content::Whole(v) => Ok(v),
             Content::Empty => {
-                // Never written: the content is unknown.
+                // The content is unknown, because no op has written it.
                 let v = self.opaque("uninitialised", &[], t);
                 self.contents[owner] = Content::Whole(v);
                 self.traces.push(Trace {
@@ -244,7 +239,6 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Returns the current value of a non-empty tensor.
     pub(super) fn read(&mut self, tensor: usize) -> Result<Value, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -335,7 +329,7 @@ impl<'t> Memory<'t> {
         self.push(slice, vec![v], name)
     }
 
-    /// Returns the value reshaped to an axis per digit, and each axis's digit.
+    /// Returns the value reshaped to one axis per digit, and the digit of each axis.
     fn by_digits(
         &mut self,
         v: Value,
@@ -360,7 +354,6 @@ impl<'t> Memory<'t> {
         Ok((self.reshape(v, ne, name)?, axes))
     }
 
-    /// Writes a value of a view's sizes through the view.
     pub(super) fn write(&mut self, tensor: usize, new: Value) -> Result<RecordResult, TypeError> {
         let t = &self.tensors[tensor];
         let owner = &self.tensors[t.root];
@@ -375,8 +368,8 @@ impl<'t> Memory<'t> {
         Ok(RecordResult::Written { old, new, after })
     }
 
-    /// Returns the view of a value through a layout, with the sizes and element type of `t`; `None` if the view is not
-    /// a box.
+    /// Returns the view of a value through a layout, with the sizes and element type of `t`; `None` if the view is
+    /// not a box.
     pub(super) fn look(
         &mut self,
         v: Value,
@@ -389,7 +382,7 @@ impl<'t> Memory<'t> {
         }
     }
 
-    /// Returns `old` with its view through a layout replaced by `new`; `None` if the view is not a box.
+    /// Returns `old` with the view through a layout replaced by `new`; `None` if the view is not a box.
     pub(super) fn update(
         &mut self,
         old: Value,
@@ -429,7 +422,7 @@ impl<'t> Memory<'t> {
         self.reshape(updated, ne, &t.name).map(Some)
     }
 
-    /// Returns `old` with a box replaced by `new`; the digits from `axis` on select the box.
+    /// Returns `old` with a box replaced by `new`. The digits from `axis` on select the box.
     fn replace(
         &mut self,
         old: Value,
@@ -467,8 +460,7 @@ impl<'t> Memory<'t> {
         self.push(set, vec![old, new], name)
     }
 
-    /// Appends an opaque op for a write. The operands are the old content of the view's memory and `reads`; the result
-    /// is the new content.
+    /// Appends an opaque op for a write. It reads the memory's old content and `reads`, and returns the new content.
     pub(super) fn clobber(
         &mut self,
         tensor: usize,
@@ -487,8 +479,8 @@ impl<'t> Memory<'t> {
     }
 }
 
-/// Returns a record's opaque op with the record's content except operands and type, so that different ops stay
-/// different. A view also needs its sizes: the type of a write is that of the whole memory.
+/// Returns an opaque op with all of a record's content except operands and type, so that different ops stay
+/// different. A view also needs its sizes: a write has the type of the whole memory.
 pub(super) fn opaque(t: &Record, tensors: &[Record], reads: &[(usize, Value)]) -> Opaque {
     let in_order = reads.iter().enumerate().all(|(i, (at, _))| i == *at);
     let sources = reads.iter().filter(|_| !in_order);

@@ -1,16 +1,13 @@
 //! Captured graphs: reads a program's graph of ggml ops as an IR graph.
 //!
-//! A capture lists tensors in the order of computation, one JSON object per line: an op, its operands, and its place
-//! in memory. It has sizes, strides and offsets, but no symbols, values or layers. Reading takes five steps:
+//! A capture lists tensors in the order of computation, one JSON object per line: an op, its operands, and its memory
+//! location. It has sizes, strides and offsets, but no symbols, values or layers. Reading takes five steps:
 //!
 //! 1. `record` parses and checks the lines.
-//! 2. `leaves` distinguishes weights, inputs and states by the ops that use them.
-//! 3. `memory` and `ops` follow the program. A read takes a view out of its memory's value (`strides`), and a write
-//!    makes a new value. `lowering` maps each op to one IR op, or several (`forms`, `compose`). Ops without a
-//!    counterpart become [`Opaque`](tpc_ir::op::Opaque) ops, with a note.
-//! 4. `account` checks that the graph keeps all information of a record.
-//! 5. `symbols` turns batch sizes into symbols; several captures help, if present (`samples`). `layers` finds the
-//!    layers.
+//! 2. `leaves` classifies the leaves.
+//! 3. `memory` and `ops` follow the program. Ops without an equivalent become [`Opaque`](tpc_ir::op::Opaque) ops.
+//! 4. `account` checks that the graph keeps all information of the records.
+//! 5. `symbols` turns batch sizes into symbols. `layers` finds the layers.
 //!
 //! Tensor names do not affect the result.
 
@@ -57,40 +54,41 @@ pub struct CapturedGraph {
     pub batch: Vec<(Symbol, u64)>,
     /// The number of layers; 0 if none were found.
     pub n_layer: u32,
-    /// Each instruction's line in the capture, from 1.
+    /// The line of each instruction in the capture, from 1.
     pub lines: Vec<usize>,
-    /// Notes: ops without a rule, views that are not boxes, fixed sizes.
+    /// Notes on ops without a rule, views that are not boxes, and fixed sizes.
     pub notes: Vec<Diagnostic>,
     /// The records.
     pub records: Vec<Record>,
-    /// The graph's leaves.
+    /// The leaves of the graph.
     pub leaves: Vec<Leaf>,
-    /// Each named output's record, in order.
+    /// The record of each named output, in order.
     pub results: Vec<usize>,
 }
 
-/// A captured graph's leaf.
+/// A leaf of a captured graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// The name of the weight, input or state.
     pub name: String,
     /// The kind.
     pub role: Role,
-    /// The record's position.
+    /// The position of the record.
     pub record: usize,
-    /// The value's sizes: the record's, or other sizes of the same elements in the same order.
+    /// The sizes of the value: the record's, or other sizes with the same elements in the same order.
     pub ne: [u64; RANK],
 }
 
 /// Reads a capture as a graph with this name.
 ///
 /// # Errors
-/// Returns an error with the line number if a line is not a record or the records are inconsistent.
+/// Returns an error with the line number if the capture is invalid.
 pub fn read(text: &str, name: &str) -> Result<CapturedGraph, CaptureError> {
     with_symbols(record::parse(text)?, name, Packed::Apart)
 }
 
-/// Reads records as an executable graph with symbolic batch sizes. Each result is whole and keeps its memory layout.
+/// Reads records as an executable graph with symbolic batch sizes. Each result is a whole tensor and keeps its memory
+/// layout.
 ///
 /// # Errors
 /// Returns an error if the records are inconsistent.
@@ -116,12 +114,12 @@ fn with_symbols(
     })
 }
 
-/// Reads records as an executable graph with fixed sizes. Each result is whole and keeps its memory layout.
+/// Like [`read_sized`], with fixed sizes.
 ///
 /// # Errors
 /// Returns an error if the records are inconsistent.
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
-    // Parse the text again: the parser checks the content.
+    // Parse the text again, because the parser checks the content.
     let tensors = record::parse(&write(tensors))?;
     let captured = finish(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
     Ok(CapturedGraph {
@@ -130,7 +128,6 @@ pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, Captu
     })
 }
 
-/// Finishes lowered records as a verified graph with layers; its list of records is still empty.
 fn finish(
     lowered: LoweredRecords<'_>,
     batch: Vec<(Symbol, u64)>,
@@ -155,16 +152,13 @@ fn finish(
     })
 }
 
-/// Results that ggml packs into one tensor.
+/// The treatment of results that ggml packs into one tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packed {
-    /// Each is an output.
     Apart,
-    /// The tensor is an output.
     Whole,
 }
 
-/// A capture's graph before its symbols are known.
 struct LoweredRecords<'t> {
     memory: Memory<'t>,
     leaves: Vec<Leaf>,

@@ -1,5 +1,3 @@
-//! Lowers a capture's ops, one record after another.
-
 use tpc_ir::op::TypeError;
 use tpc_ir::{RANK, Value};
 
@@ -17,7 +15,7 @@ const NONE_NEEDED: &str = "no action needed: operands and result stay whole";
 pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     let t = &m.tensors[index];
     if t.is_pure_view() || t.is_empty() {
-        // A read appends a view. An op without elements has no computation.
+        // A read appends a view. An op without elements computes nothing.
         return Ok(());
     }
     let is_there = |s: &usize| !m.tensors[*s].is_empty();
@@ -40,7 +38,7 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
         }
     }
     let values: Vec<Value> = reads.iter().map(|(_, v)| *v).collect();
-    // An operand's position determines its role, except in a concatenation; masks may be absent.
+    // The operand's position determines its role, except in a concatenation; masks may be absent.
     let last = t.src.iter().rposition(Option::is_some);
     let roles = [OpKind::Concat, OpKind::SoftMax, OpKind::FlashAttnExt];
     let holes = !roles.iter().any(|&k| t.is(k)) && last.is_some_and(|last| operands.len() <= last);
@@ -65,14 +63,14 @@ pub(super) fn lower(m: &mut Memory<'_>, index: usize) -> Result<(), TypeError> {
     Ok(())
 }
 
-/// Returns an error for a copy that does not write to its destination.
+/// Returns the reason if a copy does not write to its destination.
 fn wrong_destination(m: &Memory<'_>, t: &Record) -> Option<&'static str> {
     let to = &m.tensors[(*t.src.get(1)?)?];
     let same = to.layout == t.layout && to.root == t.root && to.dtype == t.dtype;
     (t.is(OpKind::Cpy) && !same).then_some("a result other than its destination")
 }
 
-/// Stores the lowered values in the record's memory, or an opaque op's result if the lowering failed.
+/// Stores the lowered values, or an opaque op's result, in the record's memory.
 fn remember(
     m: &mut Memory<'_>,
     index: usize,
@@ -113,7 +111,6 @@ fn remember(
     })
 }
 
-/// Appends the record's ops, and returns its result or the results that it packs.
 fn compute(
     m: &mut Memory<'_>,
     t: &Record,

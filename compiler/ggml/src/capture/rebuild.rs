@@ -1,5 +1,3 @@
-//! Rebuilds a graph with other sizes, layers, or kinds of leaves.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::op::{Input, InputKind};
@@ -9,7 +7,6 @@ use tpc_ir::{Dim, Graph, InstData, Op, RANK, TensorType, Value};
 pub(super) struct Changes<'a> {
     pub(super) dims: &'a dyn Fn(Value) -> [Dim; RANK],
     pub(super) layers: &'a [Option<u32>],
-    /// Weights that become inputs.
     pub(super) inputs: &'a BTreeSet<Value>,
 }
 
@@ -38,7 +35,6 @@ pub(super) fn rebuild(from: &Graph, changes: &Changes<'_>) -> Graph {
     out
 }
 
-/// Returns an instruction's op after `changes`.
 fn op(from: &Graph, changes: &Changes<'_>, data: &InstData) -> Op {
     match &data.op {
         Op::Weight(w) if changes.inputs.contains(&data.results[0]) => Input {
@@ -59,8 +55,8 @@ impl Sizes for Symbolic<'_> {
         (self.changes.dims)(v)
     }
 
-    /// Returns a slice's start with the new sizes. It stays after the same parts of a concatenation; a slice that ended
-    /// at the axis's end still does. Other slices keep their start.
+    /// Returns the start of a slice for the new sizes. The slice stays after the same parts of a concatenation, or at
+    /// the end of the axis. Other slices keep their start.
     fn start(&self, v: Value, axis: usize, start: &Dim, len: &Dim) -> Dim {
         let Symbolic { from, changes } = self;
         let new = (changes.dims)(v)[axis].clone();

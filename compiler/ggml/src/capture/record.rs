@@ -1,5 +1,3 @@
-//! The parsed and checked records of a capture.
-
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -32,16 +30,16 @@ struct Line {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Kept between batches, and written by graphs.
+    /// A leaf that graphs write and that is kept between batches.
     State,
-    /// Given with every batch.
+    /// A leaf that the caller gives with every batch.
     Input,
-    /// Given once.
+    /// A leaf that the caller gives once.
     Weight,
 }
 
 impl Role {
-    /// Returns the word in a capture.
+    /// Returns the role's word in a capture.
     pub const fn word(self) -> &'static str {
         match self {
             Role::State => "state",
@@ -67,7 +65,7 @@ pub struct Layout {
 pub struct Record {
     /// The line, from 1.
     pub line: usize,
-    /// The name, without meaning.
+    /// The name, which does not affect the graph.
     pub name: String,
     /// The op with its parameters; [`GgmlOp::None`] for leaves.
     pub op: GgmlOp,
@@ -79,7 +77,7 @@ pub struct Record {
     pub words: Vec<i32>,
     /// The operands by position; `None` if absent.
     pub src: Vec<Option<usize>>,
-    /// The owner of the memory: another tensor for a view.
+    /// The owner of the memory: for a view, another tensor.
     pub root: usize,
     /// True if another tensor owns the memory.
     pub is_view: bool,
@@ -87,9 +85,9 @@ pub struct Record {
     pub is_input: bool,
     /// True if the caller reads the tensor.
     pub is_output: bool,
-    /// The role of a leaf; `None` to infer it.
+    /// The role of a leaf; `None` if unknown.
     pub role: Option<Role>,
-    /// The sizes in other graphs of the program: equally many for all records.
+    /// The sizes in other graphs of the program, in the same number for all records.
     pub also: Vec<[u64; RANK]>,
 }
 
@@ -109,7 +107,7 @@ impl Record {
         self.layout.ne.contains(&0)
     }
 
-    /// True if the op is this one.
+    /// True if the record has this op.
     pub fn is(&self, kind: OpKind) -> bool {
         self.op.is(kind)
     }
@@ -133,7 +131,7 @@ impl Record {
 const MAX_ELEMENTS: u64 = 1 << 48;
 /// The maximum number of operands. ggml has ten; forks may have more.
 const MAX_SRC: usize = 32;
-/// The maximum length of a name; ggml's is 63.
+/// The maximum length of a name, in bytes; ggml's is 63.
 const MAX_NAME: usize = 200;
 const FLAG_INPUT: u64 = 1;
 const FLAG_OUTPUT: u64 = 2;
@@ -189,7 +187,6 @@ pub fn parse(text: &str) -> Result<Vec<Record>, CaptureError> {
     Ok(out)
 }
 
-/// Returns a capture's non-blank lines with their numbers.
 fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
     let numbered = text.lines().enumerate();
     let filled = numbered.filter(|(_, text)| !text.trim().is_empty());
@@ -200,7 +197,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
                 message: e.to_string(),
             };
             let mut line: Line = serde_json::from_str(text).map_err(wrong)?;
-            // ggml's names are shorter, and messages repeat them.
+            // Messages repeat these names.
             for name in [&mut line.name, &mut line.dtype] {
                 if let Some((at, _)) = name.char_indices().nth(MAX_NAME) {
                     name.truncate(at);
@@ -219,7 +216,7 @@ fn lines(text: &str) -> Result<Vec<(usize, Line)>, CaptureError> {
         .collect()
 }
 
-/// Returns a line's record. `before` has the earlier records.
+/// Returns the record of a line. `before` has the earlier records.
 fn record(
     line: usize,
     read: Line,
@@ -288,7 +285,7 @@ fn record(
     })
 }
 
-/// Returns a line's sizes: not negative, in whole blocks, and within memory.
+/// Returns the sizes of a line. Sizes are non-negative and within memory, and rows are whole blocks.
 fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureError> {
     let wrong = |what| CaptureError::Sizes {
         line,
@@ -312,23 +309,20 @@ fn sizes(line: usize, read: &Line, dtype: DType) -> Result<[u64; RANK], CaptureE
 }
 
 const NOBODY: i64 = -1;
-/// The id of the record itself.
+/// The id by which a record refers to itself.
 const ITSELF: i64 = -2;
 
 enum Referent {
     None,
     Itself,
-    /// An earlier record's position.
     Earlier(usize),
 }
 
-/// The ids that a line may use.
 struct Names<'a> {
     line: usize,
     name: &'a str,
     own: i64,
     before: &'a BTreeMap<i64, usize>,
-    /// The first line of every id.
     defined: &'a BTreeMap<i64, usize>,
 }
 
@@ -360,7 +354,6 @@ impl Names<'_> {
 
 struct References {
     src: Vec<Option<usize>>,
-    /// The owner of a view's memory.
     root: Option<usize>,
 }
 
@@ -370,7 +363,7 @@ fn references(
     before: &[Record],
 ) -> Result<References, CaptureError> {
     let root = match names.find("view", read.view)? {
-        // A tensor that views its own memory owns it.
+        // A tensor that views its own memory owns the memory.
         Referent::None | Referent::Itself => None,
         Referent::Earlier(v) => Some(before[v].root),
     };
@@ -425,7 +418,7 @@ fn enough_sources(
     })
 }
 
-/// Returns 32-bit words, which a capture may write as signed or unsigned numbers; `None` if a number has more bits.
+/// Returns 32-bit words, written as signed or unsigned numbers; `None` if a number has more bits.
 fn words(params: &[i64]) -> Option<Vec<i32>> {
     let word = |&p: &i64| match u32::try_from(p) {
         Ok(word) => Some(word.cast_signed()),

@@ -1,8 +1,8 @@
 //! The batch sizes in several captures of one program.
 //!
-//! A record may also have the tensor's sizes in other graphs of the program, so a factor has one size per graph. A
-//! factor that differs counts part of the batch. A factor that stays constant while the number of tokens changes does
-//! not.
+//! A record may have the tensor's sizes in other graphs of the program, which gives each factor one size per graph. A
+//! factor that differs between graphs counts part of the batch. A factor that stays constant while the number of
+//! tokens changes does not.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +13,18 @@ use tpc_passes::factors::Factors;
 use super::record::Record;
 use super::trace::{RecordResult, Trace};
 
-/// The sizes of values in several graphs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     pub(super) others: usize,
-    /// A value, and its sizes in the other graphs.
+    /// The values, with their sizes in the other graphs.
     values: Vec<(Value, Vec<[u64; RANK]>)>,
 }
 
-/// A factor's sizes: in the capture, and in each other graph.
+/// The sizes of a factor: in the capture, and in each other graph.
 pub(super) type Sizes = Vec<u64>;
 
 impl Samples {
-    /// Returns the sizes in records for the values made of them.
+    /// Returns the sizes in the records for the values that come from them.
     pub(super) fn new(records: &[Record], graph: &Graph, traces: &[Trace]) -> Samples {
         let mut values = Vec::new();
         for trace in traces {
@@ -58,10 +57,10 @@ impl Samples {
         [own].into_iter().chain(others).collect()
     }
 
-    /// Returns the factors' sizes: of an axis, or of its remainder after other factors.
+    /// Returns the sizes of the factors: of an axis, divided by the axis's other factors.
     pub(super) fn factors(&self, graph: &Graph, factors: &Factors) -> BTreeMap<Var, Sizes> {
         let mut known: BTreeMap<Var, Sizes> = BTreeMap::new();
-        // An axis's other factors may become known in an earlier round.
+        // A later round may know the other factors of an axis.
         for _ in 0..4 {
             let before = known.len();
             for value in &self.values {
@@ -75,7 +74,7 @@ impl Samples {
                 break;
             }
         }
-        // If the factors of an axis appear nowhere else, only their product is known.
+        // If the factors of an axis appear in no other axis, only their product is known.
         for value in &self.values {
             for axis in 0..RANK {
                 let var = factors.space.find(factors.axes[value.0.index()][axis]);
@@ -90,7 +89,7 @@ impl Samples {
         known
     }
 
-    /// Checks that a graph with symbols has each graph's sizes. `symbols` has every symbol's sizes.
+    /// Checks that a graph with symbols has the sizes of each graph. `symbols` has the sizes of every symbol.
     pub(super) fn check(
         &self,
         symbolic: &Graph,
@@ -118,14 +117,14 @@ impl Samples {
     }
 }
 
-/// Derives a factor's sizes from an axis whose other factors are known.
+/// Derives the sizes of a factor from an axis whose other factors are known.
 fn learn(factors: &Factors, known: &mut BTreeMap<Var, Sizes>, var: Var, mut all: Sizes) {
     let mut leaves = Vec::new();
     factors.space.leaves(var, &mut leaves);
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(0);
     let product: u64 = leaves.iter().map(|&v| size(v)).product();
     if product != size(var) {
-        // A sum of segments.
+        // The axis is a sum of segments.
         return;
     }
     let mut open = leaves.into_iter().filter(|v| {

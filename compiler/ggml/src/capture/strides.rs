@@ -1,7 +1,7 @@
 //! The slices, reshapes and permutations that select a view's elements.
 //!
 //! An index into a packed tensor is a number in mixed radix: its digits are the axes' indices, the last axis first. A
-//! view's strides are products of digits; a stride inside a digit cuts it in two. A view is a *box* if it takes one
+//! view's strides are products of digits; a stride inside a digit splits the digit. A view is a *box* if it takes one
 //! range of every digit: a reshape to these digits, slices, and a permutation.
 
 use tpc_ir::RANK;
@@ -30,14 +30,13 @@ impl Digit {
     }
 }
 
-/// The elements of a packed tensor that a view takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     /// The packed tensor's digits, least significant first.
     pub(super) digits: Vec<Digit>,
-    /// The view's sizes in the order of memory.
+    /// The sizes of the view in memory order.
     pub(super) dims: [u64; RANK],
-    /// For each of these axes, its axis in the view.
+    /// The view's axis for each of `dims`.
     pub(super) axes: [u64; RANK],
 }
 
@@ -51,8 +50,8 @@ impl Selection {
     }
 }
 
-/// Returns the digits of a packed tensor of sizes `ne` that the view `strides` takes; `None` if the view is not a box.
-/// A block has `block_len` elements and `block_bytes` bytes. All sizes are above 0.
+/// Returns the digits of a packed tensor of sizes `ne` that the view `strides` takes; `None` if the view is not a
+/// box. A block has `block_len` elements and `block_bytes` bytes. All sizes are above 0.
 pub(super) fn select(
     ne: [u64; RANK],
     block_len: u64,
@@ -121,8 +120,8 @@ pub(super) fn select(
     })
 }
 
-/// Returns the digits of a number with digits `seq` that a box takes. The box starts at `at` with dimensions `dims`
-/// (step, size), smallest step first.
+/// Returns the digits that a box takes from a number with digits `seq`. The box starts at `at` and has the dimensions
+/// `dims` (step, size), smallest step first.
 fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     let Some(&(lo, mut run)) = dims.first() else {
         return select_range(seq, at, 1);
@@ -158,7 +157,7 @@ fn select_box(seq: &[u64], at: u64, dims: &[(u64, u64)]) -> Option<Vec<Digit>> {
     Some(out)
 }
 
-/// Splits digits into the digits above `k` and the digits below.
+/// Splits the digits into those above `k` and those below.
 fn cut(seq: &[u64], k: u64) -> Option<(Vec<u64>, Vec<u64>)> {
     let mut high = seq.to_vec();
     let mut low = Vec::new();

@@ -1,23 +1,18 @@
 //! Turns batch sizes into symbols.
 //!
-//! In a capture, 8 tokens look like 8 heads; only their origin differs. Factor inference on the graph of numbers finds
-//! every axis that counts tokens, even if it is merged with other axes:
+//! In a capture, 8 tokens look like 8 heads. Factor inference finds every axis that counts tokens, even if it is
+//! merged with other axes:
 //!
 //! - tokens are the factor of the indices that look up embeddings and write the cache;
 //! - cells are the factor of axis 0 of the masks;
 //! - outputs are the factor of indices into the tokens' activations, at most the number of tokens.
 //!
-//! The sizes of all values follow, and the attributes that are sizes.
+//! Two caches of equal length are two factors, but only the mask's content shows which cache has a window. tpc
+//! assumes that the first cache has the whole context.
 //!
-//! Two caches of equal length are two factors, but only the mask's content shows which has a window. The first cache
-//! is assumed to have the whole context.
-//!
-//! If the program has other graphs, their sizes decide. A factor that differs between graphs counts part of the batch;
-//! a constant factor does not count tokens. The result must have each graph's sizes.
-//!
-//! The result must satisfy the verifier, and no factor may be cut; otherwise fewer symbols are tried, down to none. A
-//! fixed size is sound too: only axes of weights and states are ever split, and the axes that indices count stay
-//! whole.
+//! The result must pass the verifier, have the sizes of each captured graph (`samples`), and split no factor;
+//! otherwise tpc tries fewer symbols, down to none. A fixed size is also sound: only axes of weights and states are
+//! ever split, and axes that indices count stay whole.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +28,6 @@ use super::rebuild::{Changes, rebuild};
 use super::samples::{Samples, Sizes};
 use tpc_diag::Diagnostic;
 
-/// A factor's size: a multiple of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     symbol: Symbol,
@@ -48,7 +42,6 @@ impl Size {
 
 type Symbols = BTreeMap<Var, Size>;
 
-/// Sets of symbols to try: all, all but outputs, tokens and outputs, tokens, cells, none.
 const ATTEMPTS: [&[Symbol]; 6] = [
     &[
         Symbol::NTokens,
@@ -73,7 +66,6 @@ const ATTEMPTS: [&[Symbol]; 6] = [
 
 pub(super) struct Symbolic {
     pub(super) graph: Graph,
-    /// Each symbol's captured size.
     pub(super) batch: Vec<(Symbol, u64)>,
     /// A note if batch sizes stay numbers.
     pub(super) note: Option<Diagnostic>,
@@ -97,7 +89,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
             continue;
         }
         let symbolic = with_symbols(graph, &factors, &some, &inputs);
-        // The graph without symbols is the capture's own.
+        // The graph without symbols equals the capture.
         let checked = match some.is_empty() {
             true => Ok(()),
             false => check(&symbolic)
@@ -124,7 +116,7 @@ pub(super) fn introduce(graph: &Graph, samples: &Samples) -> Result<Symbolic, Ca
     ))
 }
 
-/// Replaces sizes by `symbols`, and turns the given weights into inputs.
+/// Replaces sizes with `symbols`, and turns the given weights into inputs.
 fn with_symbols(
     graph: &Graph,
     factors: &Factors,
@@ -164,7 +156,7 @@ fn of_symbols(symbols: &Symbols, known: &BTreeMap<Var, Sizes>) -> BTreeMap<Symbo
         .collect()
 }
 
-/// Checks that a graph's sizes fit, and that no weight depends on the batch.
+/// Checks that the sizes are consistent, and that no weight depends on the batch.
 fn check(graph: &Graph) -> Result<(), String> {
     verify(graph).map_err(|e| e[0].to_string())?;
     for (_, data) in graph.insts() {
@@ -178,7 +170,7 @@ fn check(graph: &Graph) -> Result<(), String> {
     cut.map_or(Ok(()), |(inst, c)| Err(format!("{inst}: {c}")))
 }
 
-/// Checks that sizes are valid and slices stay within their axes, for the captured batch and for one token. This finds
+/// Checks that sizes are valid and slices stay within axes, for the captured batch and for one token. This finds
 /// numbers that were mistaken for batch sizes.
 fn any_batch(graph: &Graph, batch: &[(Symbol, u64)]) -> Result<(), String> {
     let mut captured = Bindings::default();
@@ -246,14 +238,14 @@ fn is_input(graph: &Graph, v: Value) -> bool {
     matches!(graph.def_op(source_of_layout(graph, v)), Op::Input(_))
 }
 
-/// A factor that counts positions, `times` of them per token.
+/// A factor that counts positions: `times` positions per token.
 struct Positions {
     tokens: Var,
     positions: Var,
     times: u64,
 }
 
-/// Activation rows that an input selects.
+/// The activation rows that an input selects.
 struct Outputs {
     /// The factor of all rows.
     rows: Var,
@@ -261,14 +253,14 @@ struct Outputs {
     selected: Var,
 }
 
-/// Batch factors, by the ops that show them. A list has a factor once per op.
+/// Factors that ops identify as batch sizes. A list has a factor once per op.
 #[derive(Default)]
 struct Evidence {
     tokens: Vec<Var>,
-    /// Rows looked up in weights.
+    /// Rows that ops look up in weights.
     lookups: Vec<Var>,
     outputs: Vec<Outputs>,
-    /// Written rows of caches.
+    /// Rows that ops write to caches.
     cells: Vec<Var>,
     /// Axis 0 of masks.
     masks: Vec<Var>,
@@ -325,9 +317,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the most frequent token factor, because a graph may rotate other rows than tokens. If several
-    /// embeddings are looked up, factors of size 1 are ignored: recurrent layers write states with an index of one
-    /// row.
+    /// Returns the most frequent token factor, because a graph may rotate rows other than tokens. With several
+    /// embeddings, factors of size 1 are ignored: recurrent layers write states with an index of one row.
     fn most_tokens(&self, factors: &Factors) -> Option<Var> {
         let several = |v: &Var| !factors.space.size(*v).is_one();
         let batch = self.lookups.iter().any(several);
@@ -348,7 +339,7 @@ fn varies(sizes: &Sizes) -> bool {
     sizes.iter().any(|n| Some(n) != sizes.first())
 }
 
-/// Finds the factors that are batch sizes: from the graph's ops, and from the sizes in other graphs.
+/// Finds the factors that are batch sizes, using the graph's ops and the sizes in other graphs.
 fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbols {
     let mut evidence = Evidence::collect(graph, factors);
     let differs = |v: &Var| known.get(v).is_some_and(varies);
@@ -362,7 +353,7 @@ fn find(graph: &Graph, factors: &Factors, known: &BTreeMap<Var, Sizes>) -> Symbo
     let is_one_of_several = out.iter().any(|(v, s)| tokens(s) && differs(v));
     out.retain(|v, s| !(is_one_of_several && tokens(s) && known.contains_key(v) && !differs(v)));
     let mut symbols = of_symbols(&out, known);
-    // If no op shows tokens (models without positions), the smallest varying factor counts them.
+    // If no op shows tokens (models without positions), the smallest varying factor counts tokens.
     if !symbols.contains_key(&Symbol::NTokens)
         && let Some(least) = known.values().filter(|s| varies(s)).min()
     {
@@ -404,11 +395,11 @@ fn batch_factors(graph: &Graph, factors: &Factors, evidence: Evidence) -> Symbol
             add(p.positions, Symbol::NTokens, p.times);
         }
     }
-    // Outputs are some of the tokens: other indices into activations select something else.
+    // Outputs are a subset of the tokens. Other indices into activations select other rows.
     let tokens = evidence.most_tokens(factors);
     let size = |v: Var| factors.space.size(v).as_const().unwrap_or(u64::MAX);
-    // A model may have several sequences of tokens, whose product is another factor of the same size. If the first
-    // selection of rows reads recurrent states, outputs stay a number.
+    // A model may have several sequences of tokens, and their product is another factor of the same size. If the
+    // first selection of rows reads recurrent states, outputs stay a number.
     let of_tokens =
         |o: &&Outputs| tokens.map(size) == Some(size(o.rows)) && size(o.selected) <= size(o.rows);
     if let Some(o) = evidence.outputs.first().filter(of_tokens) {
@@ -436,8 +427,8 @@ fn convolution_steps(graph: &Graph, factors: &Factors, tokens: Var) -> Vec<Var> 
     out
 }
 
-/// Returns the cell factors. Of two cache lengths, the shorter has the window. A mask of a whole cache has all cells
-/// of the context; another mask has the cells in use.
+/// Returns the cell factors. Of two cache lengths, the shorter has the window. A mask for a whole cache has all cells
+/// of the context; any other mask has the cells in use.
 fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     let Evidence {
         mut masks,
@@ -457,7 +448,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
         let is_whole = cells.contains(mask);
         out.push((*mask, if is_whole { context } else { used }));
     }
-    // A partly used cache has its mask's cells among its own; a cache without a mask is known by its size.
+    // A partly used cache includes the cells of its mask. A cache without a mask is identified by its size.
     let has = |cache: Var, mask: Var| {
         let mut leaves = Vec::new();
         factors.space.leaves(cache, &mut leaves);
@@ -475,7 +466,7 @@ fn cells(factors: &Factors, evidence: Evidence) -> Vec<(Var, Symbol)> {
     out
 }
 
-/// Returns the weights whose sizes depend on the batch. They are inputs that the capture does not mark as inputs.
+/// Returns the weights whose sizes depend on the batch: inputs that the capture does not mark.
 fn unmarked_inputs(graph: &Graph, factors: &Factors, symbols: &Symbols) -> BTreeSet<Value> {
     let named = |var: Var| symbols.get(&var).and_then(|s| s.dim());
     let of_batch = |var: Var| {

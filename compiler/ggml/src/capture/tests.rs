@@ -1,5 +1,3 @@
-//! Small captures: views, writes, notes, and errors.
-
 mod attacks;
 mod forms;
 mod lost;
@@ -18,7 +16,6 @@ use crate::op::OpKind;
 struct Writer {
     text: String,
     next: usize,
-    /// The parameters in the next line.
     params: Vec<u32>,
 }
 
@@ -86,8 +83,7 @@ fn names(c: &CapturedGraph) -> Vec<&'static str> {
     c.graph.insts().map(|(_, d)| d.op.name()).collect()
 }
 
-/// Returns a capture with a state of 4 rows of 6 elements. An input replaces the row `at`; then the whole state is
-/// read.
+/// Returns a capture with a state of 4 rows of 6 elements. An input replaces row `at`; then the whole state is read.
 fn written_row(at: u64) -> Writer {
     let mut w = Writer::default();
     let state = w.leaf("f32", [6, 4, 1, 1]);
@@ -178,7 +174,7 @@ fn any_op_of_ggml_with_any_operands_is_planned_around() {
             w.params = vec![3; n];
             let z = w.op(name.name(), [8, 4, 1, 1], &vec![y; n]);
             w.op("SILU", [8, 4, 1, 1], &[z]);
-            // Some records are invalid, but those with enough operands must not stop the parser.
+            // Only records with too few operands are refused.
             match read(&w.text, "test") {
                 Ok(_) => assert!(n >= name.facts().least_sources),
                 Err(e) => {
@@ -275,7 +271,7 @@ fn a_masked_attention_gets_symbols() {
             .expect("there");
         v.ty.to_string()
     };
-    // No leaf is marked as an input. Cells come from the cache, and tokens are not heads.
+    // The capture marks no inputs.
     assert_eq!(ty("t1"), "i32[n_tokens]");
     assert_eq!(ty("t3"), "f32[32, n_ctx]");
     assert_eq!(ty("t8"), "f32[n_ctx, n_tokens]");
@@ -376,7 +372,7 @@ fn no_text_makes_it_panic() {
     for _ in 0..3000 {
         let mut text = base.clone();
         for _ in 0..=random(3) {
-            // A number or word between two delimiters becomes another.
+            // Replace a number or word between two delimiters.
             let starts: Vec<usize> = text
                 .char_indices()
                 .filter(|(_, c)| matches!(c, ':' | ',' | '['))
@@ -463,7 +459,7 @@ fn a_reference_that_makes_no_sense_is_told_with_its_place() {
 
 #[test]
 fn a_conversion_is_a_copy_to_itself() {
-    // Like `ggml_cast`: the second source is the result.
+    // As in `ggml_cast`, the second source is the result.
     for itself in [-2, 1] {
         let mut w = Writer::default();
         let x = w.input("f32", [8, 4, 1, 1]) as i64;
@@ -614,7 +610,7 @@ fn an_input_that_selects_more_rows_than_there_are_tokens_selects_no_outputs() {
 
 #[test]
 fn a_slice_that_one_token_does_not_have_makes_no_symbol() {
-    // One output per token, with a view of the last 4: a batch of one token does not have 4 outputs.
+    // A batch of one token does not have the 4 outputs of the view.
     let mut w = Writer::default();
     let embd = w.leaf("f32", [32, 40, 1, 1]);
     let tokens = w.leaf("i32", [8, 1, 1, 1]);

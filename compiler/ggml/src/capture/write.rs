@@ -1,10 +1,8 @@
-//! Writes records as lines.
-
 use std::fmt::Write;
 
 use super::record::Record;
 
-/// Returns the records' capture, one JSON object per line. Ids are positions.
+/// Returns a capture with these records, one JSON object per line. Ids are positions.
 pub fn write(records: &[Record]) -> String {
     let mut out = String::new();
     for (id, t) in records.iter().enumerate() {

@@ -1,5 +1,3 @@
-//! The evidence for a statement about an engine.
-
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -10,11 +8,11 @@ use super::Backend;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// Runs of the engine on a back end.
+    /// Runs of the engine on one back end.
     Measured {
         /// The engine's version.
         version: String,
-        /// The runs' back end.
+        /// The back end.
         backend: Backend,
     },
     /// The engine's source.
@@ -24,12 +22,12 @@ pub enum Basis {
     },
     /// A public report.
     Reported {
-        /// The report's back end.
+        /// The back end.
         backend: Backend,
-        /// The report's address.
+        /// The address of the report.
         link: String,
     },
-    /// Derived from other facts.
+    /// A derivation from other facts.
     Derived,
 }
 

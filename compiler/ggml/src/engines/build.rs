@@ -1,5 +1,3 @@
-//! The facts about a release of an engine, read from the release's file.
-
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis, CacheKernels, Condition, MemoryFacts, Outcome};
@@ -17,16 +15,16 @@ pub struct Build {
     pub date: String,
     /// The source of the facts.
     pub source: String,
-    /// The version of the RPC protocol.
+    /// The RPC protocol's version.
     pub rpc_protocol: Option<(u8, u8, u8)>,
-    /// The supported split modes.
+    /// The supported split modes: the words for `-sm`.
     pub split_modes: Vec<String>,
     /// The split modes that the release has dropped.
     #[serde(default)]
     pub dropped_modes: Vec<DroppedMode>,
-    /// The tensor split.
+    /// The facts about the tensor split.
     pub tensor_split: TensorSplit,
-    /// The defaults.
+    /// The values of omitted options.
     pub defaults: Defaults,
     /// The options that the release has removed.
     #[serde(default)]
@@ -36,7 +34,7 @@ pub struct Build {
     /// The memory facts; `None` if unknown.
     #[serde(default)]
     pub memory: Option<MemoryFacts>,
-    /// The 16-bit reductions over devices, if any.
+    /// The 16-bit reductions, if any.
     #[serde(default)]
     pub short_sums: Option<ShortSums>,
 }
@@ -97,14 +95,14 @@ pub struct Failure {
     /// The affected architectures; empty for all.
     #[serde(default)]
     pub archs: Vec<String>,
-    /// The end of the run.
+    /// The outcome of the run.
     pub does: Outcome,
     /// The engine's message, or the place in the source.
     #[serde(default)]
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// True if only the evidence's back end fails. Otherwise the failing code is shared by all back ends.
+    /// True if only the back end of the evidence fails; otherwise all back ends share the failing code.
     #[serde(default)]
     pub only_there: bool,
 }
@@ -117,23 +115,23 @@ pub struct Defaults {
     pub batch: u64,
     /// The physical batch, in tokens.
     pub ubatch: u64,
-    /// The sequences that a server serves at once.
+    /// The number of sequences that a server serves in parallel.
     pub slots: u64,
-    /// True if slots share the cells of the context.
+    /// True if all slots share one KV cache.
     pub shared_cache: bool,
 }
 
-/// Reductions over devices in bf16.
+/// Reductions in bf16.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShortSums {
     /// The back end.
     pub backend: Backend,
-    /// The affected number of devices.
+    /// The number of devices with bf16 reductions.
     pub devices: usize,
-    /// The smallest number of elements that is affected.
+    /// The minimum number of elements of a bf16 reduction.
     pub elements: u64,
-    /// The environment variable that disables the reductions.
+    /// The environment variable that disables bf16 reductions.
     pub off: String,
     /// The evidence.
     pub basis: Basis,

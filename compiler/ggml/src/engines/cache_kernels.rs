@@ -1,5 +1,3 @@
-//! Attention kernels of a back end, by cache type.
-
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis};
@@ -10,18 +8,18 @@ use super::{Backend, Basis};
 pub struct CacheKernels {
     /// The back end.
     pub backend: Backend,
-    /// The types.
+    /// The cache types.
     pub types: Vec<String>,
     /// True if K and V may have different types.
     pub mixed: bool,
     /// Types that cannot be mixed.
     #[serde(default)]
     pub unmixed: Vec<String>,
-    /// The types that kernels read directly if K and V have the same type; other pairs are converted to f16. `None` if
-    /// kernels read all pairs directly.
+    /// The cache types that kernels read directly if K and V have the same type; other pairs are converted to f16.
+    /// `None` if kernels read all pairs directly.
     #[serde(default)]
     pub direct: Option<Vec<String>>,
-    /// The build option that adds other pairs.
+    /// The build option that adds kernels for other pairs.
     #[serde(default)]
     pub with: Option<String>,
     /// The evidence.
@@ -40,7 +38,7 @@ pub enum CacheKernel {
 }
 
 impl CacheKernels {
-    /// Returns the kernel for these types of K and V.
+    /// Returns the kernel for these K and V cache types.
     pub fn kernel(&self, k: &str, v: &str) -> CacheKernel {
         let has = |list: &[String], name: &str| list.iter().any(|t| t == name);
         let alone = |name: &str| !self.mixed || has(&self.unmixed, name);

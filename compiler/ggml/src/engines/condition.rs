@@ -1,5 +1,3 @@
-//! Conditions on a model's geometry and a placement under which a tensor split fails.
-
 use serde::{Deserialize, Serialize};
 
 use super::Backend;
@@ -8,7 +6,7 @@ use super::shares::Devices;
 use crate::llama_cpp::limit_codes as codes;
 use tpc_ir::Code;
 
-/// A placement with a tensor split.
+/// A tensor split's devices, and the tensors on the host.
 #[derive(Clone, Copy)]
 pub struct SplitUse<'a> {
     /// The devices.
@@ -17,7 +15,7 @@ pub struct SplitUse<'a> {
     pub backends: &'a [Option<Backend>],
     /// True if KV caches are on the host.
     pub caches_on_host: bool,
-    /// True for the name of a tensor on the host.
+    /// Returns true for the name of a tensor on the host.
     pub on_host: &'a dyn Fn(&str) -> bool,
 }
 
@@ -25,17 +23,17 @@ pub struct SplitUse<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// Any split.
+    /// A tensor split of any model.
     AnySplit,
     /// At least this number of devices.
     Devices(usize),
-    /// A split row is a single quantisation block.
+    /// A split row that is a single quantisation block.
     RowsOfOneBlock,
-    /// A norm with a row per head is split in smaller units than the heads.
+    /// A norm with a row per head, split in smaller units than the heads.
     UnevenHeadRows,
-    /// Token embeddings are read from the split output matrix.
+    /// Token embeddings that are read from the split output matrix.
     EmbeddingsOfOutput,
-    /// One KV head with keys or values that are normalised per head.
+    /// One KV head, with keys or values normalised per head.
     OneNormedKvHead,
     /// One KV head without a cache.
     OneKvHeadWithoutCache,
@@ -43,36 +41,36 @@ pub enum Condition {
     FewKvHeads,
     /// ALiBi with heads on several devices.
     Slopes,
-    /// A device's key heads and value heads of linear attention do not match.
+    /// Linear attention whose key heads and value heads do not match on a device.
     UnevenLinearHeads,
-    /// Caches on the host.
+    /// KV caches on the host.
     CachesOnHost,
-    /// Caches on the host, with linear attention.
+    /// KV caches on the host, with linear attention.
     CachesOnHostLinear,
-    /// Caches on the host, with short convolutions.
+    /// KV caches on the host, with short convolutions.
     CachesOnHostConvolution,
-    /// Caches on the host, with fused QKV on several devices.
+    /// KV caches on the host, with fused QKV on several devices.
     CachesOnHostFused,
-    /// Caches on the host, with rotated keys and several devices, each query head group on one device.
+    /// KV caches on the host, with rotated keys; each query head group is on one of several devices.
     CachesOnHostGrouped,
-    /// Caches on the host, with fewer query heads on a device than the model has KV heads.
+    /// KV caches on the host, with fewer query heads on a device than the model has KV heads.
     CachesOnHostFewQueries,
-    /// Caches on the host, with keys without RoPE on several devices.
+    /// KV caches on the host, with keys without RoPE on several devices.
     CachesOnHostUnrotated,
-    /// Attention projections on the host, or tensors that are split by the projections' heads.
+    /// Attention projections on the host, or other tensors that are split by the attention heads.
     AttentionOnHost,
     /// Attention output matrices on the host.
     AttentionOutputOnHost,
-    /// A part of a feed-forward layer on the host.
+    /// A feed-forward layer with some matrices on the host and others on the devices.
     FeedForwardTorn,
-    /// A bias on the host, with its split matrix on the devices.
+    /// A bias on the host whose split matrix is on the devices.
     OutputBiasOnHost,
     /// Experts on the host.
     ExpertsOnHost,
 }
 
 impl Condition {
-    /// Returns the finding's code.
+    /// Returns the code of the finding.
     pub const fn code(self) -> &'static Code {
         match self {
             Condition::AnySplit
@@ -100,7 +98,7 @@ impl Condition {
         }
     }
 
-    /// Returns why a model fails on a placement, or `None` if the condition does not apply.
+    /// Returns the reason why the model fails on this placement, or `None` if the condition does not apply.
     pub fn holds(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let n = of.devices.count;
         let several = n > 1;
@@ -181,7 +179,7 @@ impl Condition {
         }
     }
 
-    /// Checks the conditions for caches on the host with heads on several devices.
+    /// Checks the conditions for KV caches on the host and heads on several devices.
     fn check_hosted(self, model: &Geometry, of: &SplitUse<'_>) -> Option<String> {
         let fused = model.attention.iter().any(|a| a.cached && a.fused);
         let shared = |a: &&Attention| a.cached && is_shared(a, of);
@@ -213,7 +211,7 @@ impl Condition {
     }
 }
 
-/// True if the heads that a layer's tensor follows are on several devices. A gate gathers them before the output
+/// True if the heads of the tensor's layer are on several devices. A gated layer gathers the heads before the output
 /// matrix.
 fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> bool {
     if name.ends_with("ssm_out.weight") {
@@ -228,7 +226,7 @@ fn shares_heads(model: &Geometry, of: &SplitUse<'_>, layer: u32, name: &str) -> 
     attention.is_some_and(|a| is_shared(a, of) && !(is_output && a.gated))
 }
 
-/// True if at least one rotation of the rounding puts a layer's heads on several devices.
+/// True if a layer's heads are on several devices for at least one rotation of the rounding.
 fn is_shared(a: &Attention, of: &SplitUse<'_>) -> bool {
     (0..of.devices.count).any(|turn| {
         let heads = of.devices.heads(a, turn);

@@ -1,5 +1,3 @@
-//! The matrices of feed-forward layers, which a tensor split cuts together.
-
 use tpc_gguf::{Header, TensorName};
 
 /// The names of a layer's feed-forward matrices, dense or experts.
@@ -30,7 +28,7 @@ fn part(stem: &str) -> Option<(&str, bool, bool)> {
 }
 
 impl FeedForward {
-    /// Returns a file's feed-forward layers, in order of first appearance.
+    /// Returns a file's feed-forward layers in order of first appearance.
     pub fn of(header: &Header) -> Vec<FeedForward> {
         let mut found: Vec<((u32, bool), FeedForward)> = Vec::new();
         for t in header.tensors() {
@@ -62,8 +60,8 @@ impl FeedForward {
 
     /// Returns why the split fails with these tensors on the host.
     ///
-    /// The product of a host matrix is whole on every device, but other matrices expect a part. The down projection
-    /// returns parts to the host, so it may be there alone or with the up projection.
+    /// A host matrix gives every device the whole product, but the other matrices expect a part. `ffn_down` returns
+    /// parts to the host, so it may be on the host alone or with `ffn_up`.
     pub fn host_conflict(&self, on_host: &dyn Fn(&str) -> bool) -> Option<String> {
         let hosted = |name: &Option<String>| name.as_deref().is_some_and(on_host);
         let named = |name: &Option<String>| name.clone().unwrap_or_default();

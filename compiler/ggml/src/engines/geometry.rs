@@ -1,4 +1,4 @@
-//! The geometry of a model that determines an engine's tensor split: heads, ops before the caches, and split rows.
+//! The model dimensions that determine an engine's tensor split.
 
 use super::FeedForward;
 use tpc_gguf::{Header, TensorInfo, TensorName};
@@ -9,23 +9,23 @@ use tpc_ir::{DType, Graph, Op, Symbol, Value};
 pub struct Geometry {
     /// The architecture's name.
     pub arch: String,
-    /// The attention layers.
+    /// Attention layers.
     pub attention: Vec<Attention>,
-    /// The layers of linear attention or another recurrence with a state per head.
+    /// Layers of linear attention, or of another recurrence with a state per head.
     pub linear: Vec<LinearAttention>,
     /// True if layers keep convolution states (LFM 2).
     pub has_short_convolutions: bool,
-    /// The matrices with split rows: each device has a part of every sum.
+    /// Matrices with split rows: each device computes a part of every sum.
     pub contracted: Vec<ContractedMatrix>,
-    /// The tensors that determine the split of attention and linear attention, without norms and output matrices.
+    /// Tensors that determine the split of attention and linear attention, without norms and output matrices.
     pub projections: Vec<String>,
-    /// The feed-forward layers.
+    /// Feed-forward layers.
     pub feed_forward: Vec<FeedForward>,
-    /// The biases of matrices with split rows, with their matrices.
+    /// Biases of matrices with split rows: (bias, matrix).
     pub output_biases: Vec<(String, String)>,
-    /// Query and key norms and output matrices, which follow the heads, by layer.
+    /// Query and key norms and output matrices, which are split like the heads: (layer, name).
     pub follow_heads: Vec<(u32, String)>,
-    /// The query and key norms with a row per head.
+    /// Query and key norms with a row per head.
     pub head_rows: Vec<HeadRows>,
     /// True if token embeddings are read from the output matrix, because the file has no embedding matrix.
     pub reads_output: bool,
@@ -40,7 +40,7 @@ pub struct HeadRows {
     pub layer: u32,
     /// The number of rows.
     pub rows: u64,
-    /// True if the norm belongs to the keys.
+    /// True if the norm applies to keys.
     pub of_keys: bool,
 }
 
@@ -49,15 +49,15 @@ pub struct HeadRows {
 pub struct Attention {
     /// The layer.
     pub layer: u32,
-    /// Query heads.
+    /// The number of query heads.
     pub heads: u64,
-    /// KV heads.
+    /// The number of KV heads.
     pub kv_heads: u64,
     /// Elements per key.
     pub key: u64,
     /// Elements per value.
     pub value: u64,
-    /// True if one row normalises keys or values of each head.
+    /// True if a norm of one row applies to each head's keys or values.
     pub normed: bool,
     /// True if keys have RoPE.
     pub rotated: bool,
@@ -69,7 +69,7 @@ pub struct Attention {
     pub cached: bool,
     /// True if heads have ALiBi slopes.
     pub slopes: bool,
-    /// True if it has a sliding window.
+    /// True if the layer has a sliding window.
     pub windowed: bool,
     /// Elements per block of the output matrix.
     pub block: u64,
@@ -80,9 +80,9 @@ pub struct Attention {
 pub struct LinearAttention {
     /// The layer.
     pub layer: u32,
-    /// Key groups.
+    /// The number of key groups.
     pub groups: u64,
-    /// Value heads.
+    /// The number of value heads.
     pub values: u64,
     /// Elements per head.
     pub size: u64,
@@ -130,12 +130,12 @@ const PROJECTIONS: [&str; 19] = [
     "ssm_a",
 ];
 
-/// The maximum number of ops between attention and its projections, along the first operand.
+/// The maximum number of ops between attention and a projection.
 const STEPS: usize = 64;
 
 impl Geometry {
-    /// Reads the geometry from a header and the model's graph. Without a graph, heads and norms come from keys and
-    /// names.
+    /// Reads the geometry from a header and the model's graph. Without a graph, metadata keys and tensor names give
+    /// the heads and norms.
     pub fn new(header: &Header, graph: Option<&Graph>) -> Geometry {
         let facts = Facts { header };
         let attention = match graph {
@@ -178,7 +178,6 @@ impl<'h> Facts<'h> {
         self.header.metadata().get_u64(&key).ok().flatten()
     }
 
-    /// Returns the tensors `blk.N.suffix`, by layer.
     fn of_blocks(&self, suffix: &str) -> impl Iterator<Item = (u32, &'h TensorInfo)> {
         let tensors = self.header.tensors().iter();
         tensors.filter_map(move |t| {
@@ -191,7 +190,6 @@ impl<'h> Facts<'h> {
         self.of_blocks(suffix).next().is_some()
     }
 
-    /// Returns the block length of a layer's matrix in elements.
     fn block(&self, layer: u32, suffixes: &[&str]) -> u64 {
         let of = |suffix: &&str| {
             let mut all = self.of_blocks(suffix);
@@ -276,7 +274,7 @@ impl<'h> Facts<'h> {
         layers.collect()
     }
 
-    /// Returns the attention layers by tensor names, for a model without a graph.
+    /// Returns the attention layers of a model without a graph, from tensor names.
     fn attention_of_keys(&self) -> Vec<Attention> {
         let embd = self.count("embedding_length").unwrap_or(0);
         let heads = self.count("attention.head_count").unwrap_or(0);
@@ -344,7 +342,7 @@ impl<'h> Facts<'h> {
         all.collect()
     }
 
-    /// True if the query projection has twice the queries' width.
+    /// True if the query projection is twice as wide as the queries.
     fn is_gated(&self, layer: u32, width: u64) -> bool {
         let mut q = self.of_blocks("attn_q.weight");
         q.any(|(l, t)| l == layer && t.ne[1] == 2 * width)
@@ -354,7 +352,7 @@ impl<'h> Facts<'h> {
 /// The path from an attention operand back to its projection.
 #[derive(Clone, Debug, Default)]
 struct ProjectionPath {
-    /// The width of a norm over all heads.
+    /// The width of a norm over all heads, in elements.
     norm: Option<u64>,
     rotated: bool,
     cached: bool,
@@ -362,7 +360,7 @@ struct ProjectionPath {
 }
 
 impl ProjectionPath {
-    /// True if the projection's name is one that is split; others stay whole.
+    /// True if the engine splits projections of this name.
     fn is_split(&self, graph: &Graph) -> bool {
         let Some(Op::Weight(w)) = self.weight.map(|v| graph.def_op(v)) else {
             return false;

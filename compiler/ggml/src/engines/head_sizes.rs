@@ -1,5 +1,3 @@
-//! The head sizes of each layer, which determine the cut of tensors.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::{Graph, InstData, Op, Value};
@@ -12,16 +10,15 @@ pub(super) struct LayerHeads {
     pub(super) recurrent_heads: [u64; 2],
     pub(super) has_window: bool,
     pub(super) heads: u64,
-    /// Query heads per key head.
     pub(super) group: u64,
     /// Elements per key and value head.
     pub(super) head_size: [u64; 2],
-    /// The layer with the cache.
+    /// The layer whose cache this layer reads.
     pub(super) cache_of: u32,
 }
 
 impl LayerHeads {
-    /// Returns the layer's kind. Layers of one kind rotate the rounding.
+    /// Returns the kind of layer. The rounding rotates among layers of one kind.
     const fn kind(&self) -> (bool, bool) {
         (self.recurrent.is_some(), self.has_window)
     }
@@ -31,12 +28,12 @@ impl LayerHeads {
 #[derive(Clone, Debug, Default)]
 pub struct HeadSizes {
     layers: BTreeMap<u32, LayerHeads>,
-    /// Elements per block and row of the weights, by name.
+    /// Elements per block and per row of each weight, by name.
     rows: BTreeMap<String, [u64; 2]>,
 }
 
 impl HeadSizes {
-    /// Reads a graph's sizes.
+    /// Reads the sizes from a graph.
     pub fn of_graph(graph: &Graph) -> HeadSizes {
         let mut out = HeadSizes::default();
         let dims = |v: Value, a: usize| graph.value(v).ty.dims[a].as_const().unwrap_or(1);
@@ -71,14 +68,14 @@ impl HeadSizes {
         self.layers.get(&layer).copied().unwrap_or_default()
     }
 
-    /// Returns the number of earlier layers of the same kind.
+    /// Returns the number of earlier layers of this layer's kind.
     pub(super) fn turn(&self, layer: u32) -> usize {
         let kind = self.layer(layer).kind();
         let before = self.layers.range(..layer);
         before.filter(|(_, g)| g.kind() == kind).count()
     }
 
-    /// Returns the block and row length of the first of `tensors` that the layer has, or `[1, 0]`.
+    /// Returns the elements per block and per row of the first of `tensors` that the layer has, or `[1, 0]`.
     pub(super) fn rows(&self, layer: u32, tensors: &[&str]) -> [u64; 2] {
         let name = |t: &&str| self.rows.get(&format!("blk.{layer}.{t}")).copied();
         tensors.iter().find_map(name).unwrap_or([1, 0])

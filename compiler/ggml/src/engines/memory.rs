@@ -1,5 +1,3 @@
-//! The memory rules of a release.
-
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Basis};
@@ -8,24 +6,23 @@ use super::{Backend, Basis};
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryFacts {
-    /// The number of cache cells is a multiple of this.
+    /// The number of cache cells is a multiple of this number.
     pub cell_step: u64,
     /// The tensor alignment on devices, in bytes.
     pub device_alignment: u64,
     /// The tensor alignment on the host, in bytes.
     pub host_alignment: u64,
-    /// The minimum batch rows for which a device multiplies host weights.
+    /// The minimum number of batch rows for which a device multiplies host weights.
     pub offload_rows: u64,
-    /// Copies of each device's inputs in a pipeline.
+    /// The number of copies of each device's inputs in a pipeline.
     pub pipeline_copies: usize,
     /// The default number of drafted tokens.
     pub drafted_tokens: u64,
     /// The granule of the feed-forward split, in elements.
     pub split_step: u64,
-    /// Architectures whose batches hold only tokens. Batches of other architectures have room for tokens and
-    /// embeddings.
+    /// Architectures whose batches have room for tokens only. Other batches have room for tokens and embeddings.
     pub tokens_alone: Vec<String>,
-    /// Back ends with other rules than the default.
+    /// Back ends whose rules differ from the default.
     pub backends: Vec<BackendMemory>,
     /// The evidence.
     pub basis: Basis,
@@ -37,7 +34,7 @@ pub struct MemoryFacts {
 pub struct BackendMemory {
     /// The back end.
     pub backend: Backend,
-    /// True if copies overlap computation, so that layers on several devices form a pipeline.
+    /// True if copies overlap computation: layers on several devices form a pipeline.
     pub pipelines: bool,
     /// True if devices compute large batches with host weights.
     pub offloads: bool,

@@ -1,13 +1,7 @@
 //! Facts about other engines' releases, and predictions from them.
 //!
-//! - `build` has the types of a release's facts, `registry` the releases, one file each in `data`;
-//! - `basis` has the evidence for a statement, `outcome` the ends of failing runs;
-//! - `feed_forward` and `geometry` have the geometry of a model;
-//! - `shares` computes each device's share, `tensor_cut` and `head_sizes` the parts of a tensor;
-//! - `memory` has memory rules, `cache_kernels` the cache types of attention kernels;
-//! - `condition` has the conditions for a failing tensor split, `prediction` the predicted end of a run.
-//!
-//! The oracle is a run of the engine: a row of `peer/geometry-*.json` that contradicts a prediction is a failing test.
+//! The oracle is a run of the engine: a row of `peer/geometry-*.json` that contradicts a prediction is a failing
+//! test.
 
 mod basis;
 mod build;

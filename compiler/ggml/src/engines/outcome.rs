@@ -1,5 +1,3 @@
-//! The outcomes of failing runs.
-
 use serde::{Deserialize, Serialize};
 
 /// The end of a failing run.
@@ -12,11 +10,11 @@ pub enum Outcome {
     SplitsByLayers,
     /// The process ends while loading the model.
     AbortsLoading,
-    /// The process ends when creating the context.
+    /// The process ends while it creates the context.
     AbortsAtContext,
     /// The process ends at the first prompt.
     AbortsAtPrompt,
-    /// The process ends at the first generated token; prompts pass.
+    /// The process ends at the first generated token, after the prompt.
     AbortsAtToken,
     /// The result is wrong, without a message.
     SilentlyWrong,

@@ -1,5 +1,3 @@
-//! The predicted end of a run with a tensor split.
-
 use tpc_ir::Code;
 
 use super::condition::SplitUse;
@@ -10,9 +8,9 @@ use crate::llama_cpp::limit_codes as codes;
 /// A reason why a tensor split fails.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The finding's code.
+    /// The code of the finding.
     pub code: &'static Code,
-    /// The end of the run.
+    /// The outcome of the run.
     pub outcome: Outcome,
     /// The cause.
     pub why: String,
@@ -20,12 +18,12 @@ pub struct Prediction {
     pub says: Option<String>,
     /// The evidence.
     pub basis: Basis,
-    /// True if only the evidence's back end is affected.
+    /// True if only the back end of the evidence is affected.
     pub only_there: bool,
 }
 
 impl Prediction {
-    /// Returns the predicate for the engine's name: the end of the run and the cause.
+    /// Returns the outcome and the cause, as the predicate of the engine's name.
     pub fn does(&self) -> String {
         match self.outcome {
             Outcome::Refuses | Outcome::SplitsByLayers => self.why.clone(),
@@ -33,7 +31,7 @@ impl Prediction {
         }
     }
 
-    /// Returns the finding's message: the engine, the end, the cause and the evidence.
+    /// Returns the finding's message: engine, outcome, cause and evidence.
     pub fn message(&self, build: &Build) -> String {
         format!(
             "not possible with {}: it {} ({}{})",
@@ -57,8 +55,8 @@ fn two_backends(backends: &[Option<Backend>]) -> Option<(Backend, Backend)> {
 }
 
 impl Build {
-    /// Returns the reasons why a tensor split of the model fails; empty if the run is right. The first one ends the
-    /// run.
+    /// Returns the reasons why a tensor split of the model fails; empty if the result is right. The first reason ends
+    /// the run.
     pub fn predict(&self, model: &Geometry, of: &SplitUse<'_>) -> Vec<Prediction> {
         let split = &self.tensor_split;
         let read = || Basis::Read {
@@ -120,7 +118,7 @@ impl Build {
             let Some(why) = f.when.holds(model, of) else {
                 continue;
             };
-            // Conditions with the same code have one cause; the first ends the run.
+            // Conditions with the same code have one cause.
             if out.iter().any(|p| *p.code == *f.when.code()) {
                 continue;
             }

@@ -1,11 +1,9 @@
-//! The known releases.
-
 use std::sync::OnceLock;
 
 use super::Build;
 use crate::llama_cpp::Maker;
 
-/// The releases' files, the newest of each engine first. A new release is a new file and a line here.
+/// The files of the releases, the newest of each engine first.
 const FILES: [(&str, &str); 3] = [
     (
         "llama.cpp-0.8.0.ron",

@@ -1,9 +1,9 @@
-//! The parts of an axis on llama.cpp's devices: proportions, rounded down to whole units one device after another.
-//! Each layer begins with another device, so that no device always gets the remainder.
+//! The parts of an axis on llama.cpp's devices. Proportions are rounded down to whole units, one device after
+//! another. Each layer begins with another device, which rotates the remainder.
 
 use super::geometry::{Attention, LinearAttention};
 
-/// The granule of the tensor split in elements.
+/// The granule of the tensor split, in elements.
 const SPLIT_STEP: u64 = 128;
 
 /// The devices of a tensor split.
@@ -25,7 +25,7 @@ impl Devices<'_> {
         }
     }
 
-    /// Returns the parts of `len` in units of `granule`; the rounding is rotated by `rotation` devices.
+    /// Returns the parts of `len`, in multiples of `granule`. The rounding begins at device `rotation`.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -58,8 +58,8 @@ impl Devices<'_> {
         parts
     }
 
-    /// Returns the number of query rows that stay together: the `group` query elements of a key head, times `rows` per
-    /// element, in whole blocks. Blocks are joined up to `step` elements while every device gets a part.
+    /// Returns the number of query rows that stay together: the `group` query elements of a key head, times `rows`
+    /// per element, in whole blocks. Blocks are joined up to `step` elements if every device gets a part.
     pub fn query_granule(&self, group: u64, rows: u64, block: u64, step: u64) -> u64 {
         let mut unit = block.max(1);
         while unit < step && unit.saturating_mul(self.count as u64) < group {
@@ -78,7 +78,7 @@ impl Devices<'_> {
         columns.into_iter().map(|c| c / head).collect()
     }
 
-    /// Returns a layer's key groups and value heads on each device, which are rounded independently.
+    /// Returns a layer's key groups and value heads on each device; the two are rounded independently.
     pub fn linear(&self, layer: &LinearAttention, rotation: usize) -> [Vec<u64>; 2] {
         let granule = state_granule(layer.block, layer.size, SPLIT_STEP);
         let of = |heads: u64| {
@@ -90,7 +90,7 @@ impl Devices<'_> {
     }
 }
 
-/// Returns the elements of a recurrence that stay together: whole heads and blocks, in multiples of `step`.
+/// Returns the number of recurrence elements that stay together: whole heads and blocks, in multiples of `step`.
 pub(super) fn state_granule(block: u64, head: u64, step: u64) -> u64 {
     lcm(lcm(block.max(1), step), head.max(1))
 }

@@ -1,18 +1,18 @@
-//! The parts of each tensor on the devices of a tensor split. A tensor's name determines its split axis. Parts are
-//! whole heads and blocks. The rounding begins with another device in each layer.
+//! The devices' parts of each tensor. A tensor's name determines its split axis. Parts are whole heads and blocks.
+//! The rounding begins with another device in each layer.
 
 use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;
 use super::shares::{Devices, lcm, state_granule};
 
-/// A run of `len` elements along the split axis, split in multiples of `step`. The axis has `times` such runs.
+/// A run of `len` elements along the split axis, split in multiples of `step`. The axis has `times` equal runs.
 struct Segment {
     len: u64,
     times: u64,
     step: u64,
 }
 
-/// The cut of a model's tensors.
+/// The split of a model's tensors.
 #[derive(Clone, Copy, Debug)]
 pub struct TensorCut<'a> {
     /// The memory rules.
@@ -23,7 +23,7 @@ pub struct TensorCut<'a> {
     pub arch: &'a str,
     /// The devices.
     pub devices: Devices<'a>,
-    /// The number of layers, without drafts.
+    /// The number of layers without draft layers.
     pub layers: u64,
 }
 
@@ -32,7 +32,7 @@ const RECURRENT: [&str; 1] = ["ssm_out.weight"];
 const FEED_FORWARD: [&str; 2] = ["ffn_down.weight", "ffn_down_exps.weight"];
 
 impl TensorCut<'_> {
-    /// Returns the parts of a weight, with a sum of 1; `None` if every device has the whole weight.
+    /// Returns each device's fraction of a weight; `None` if every device has the whole weight.
     pub fn weight(&self, name: &str, dims: [u64; 4]) -> Option<Vec<f64>> {
         if name == "output.weight" {
             return Some(self.parts(&[whole(dims[1], 1)], self.layers as usize));
@@ -53,14 +53,14 @@ impl TensorCut<'_> {
         Some(self.parts(&segments, turn))
     }
 
-    /// Returns the parts of a cache with `row` elements per row.
+    /// Returns each device's fraction of a cache with `row` elements per row.
     pub fn cache(&self, layer: u32, is_value: bool, row: u64) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let step = self.kv_step(layer, &sizes, is_value);
         self.parts(&[whole(row, step)], self.heads.turn(layer))
     }
 
-    /// Returns the parts of a recurrent state.
+    /// Returns each device's fraction of a recurrent state.
     pub fn state(&self, layer: u32) -> Vec<f64> {
         let sizes = self.heads.layer(layer);
         let Some(head) = sizes.recurrent.filter(|&head| head > 1) else {
@@ -102,7 +102,7 @@ impl TensorCut<'_> {
         let unit = if by_head { 1 } else { head };
         let len = dims[axis];
         let part = keys.saturating_mul(unit);
-        // Values are cut into runs as long as the keys, so that each value is on its key's device.
+        // Values are split into runs as long as the keys, so that each value is on its key's device.
         let in_turns = self.arch != "qwen3next" && part > 0 && len.is_multiple_of(part);
         let step = step / head * unit;
         let segments = match in_turns {
@@ -124,7 +124,7 @@ impl TensorCut<'_> {
         Some((axis, segments))
     }
 
-    /// Returns the number of query rows that stay together, at `rows` rows per query element.
+    /// Returns the number of query rows that stay together. A query element has `rows` rows.
     fn q_step(&self, layer: u32, sizes: &LayerHeads, rows: u64) -> u64 {
         let group = sizes.group.saturating_mul(sizes.head_size[0]);
         let [block, _] = self.heads.rows(layer, &ATTENTION);
@@ -163,7 +163,7 @@ impl TensorCut<'_> {
         let [head, value_head] = sizes.head_size;
         let per_head = q / head.max(1);
         let len = dims[axis];
-        // Some query matrices hold a gate of the same size.
+        // Some query matrices include a gate of the same size.
         let is_gated = len == 2 * sizes.heads.saturating_mul(head);
         let q_rows = match is_gated {
             true => self.q_step(layer, sizes, 2),
@@ -209,7 +209,7 @@ impl TensorCut<'_> {
         };
         let [block, inner] = self.heads.rows(layer, &FEED_FORWARD);
         let step = lcm(block, self.facts.split_step);
-        // A fused matrix is cut like the matrices in it.
+        // A fused matrix is split like the matrices in it.
         let times = match dims[axis].checked_div(inner) {
             Some(n) if n > 1 && dims[axis].is_multiple_of(inner) => n,
             _ => 1,

@@ -1,11 +1,8 @@
-//! The files that a command loads in addition to the model.
-
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::option_spec::Setting;
 use super::parsed_option::ParsedOption;
 
-/// Options that drafts and encoders share with other settings.
 const CACHE_K: &[&str] = &["-ctkd", "--cache-type-k-draft", "--spec-draft-type-k"];
 const CACHE_V: &[&str] = &["-ctvd", "--cache-type-v-draft", "--spec-draft-type-v"];
 const LAYERS: &[&str] = &[
@@ -19,7 +16,7 @@ const DEVICES: &[&str] = &["-devd", "--device-draft", "--spec-draft-device"];
 const PROJECTOR_DEVICE: &[&str] = &["-mmdev", "--mmproj-device"];
 const PROJECTOR_OFFLOAD: &[&str] = &["--mmproj-offload", "--no-mmproj-offload"];
 
-/// A draft with its own file.
+/// A draft model with its own file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftFile {
     /// The file.
@@ -28,11 +25,11 @@ pub struct DraftFile {
     pub cache_type_k: Option<String>,
     /// The V cache type, if set.
     pub cache_type_v: Option<String>,
-    /// The number of layers on devices; `None` for all, or llama.cpp's choice.
+    /// The number of layers on devices; `None` if all, or if llama.cpp chooses.
     pub gpu_layers: Option<u64>,
-    /// The context size, if set. Builds without the option use the model's.
+    /// The context size, if set. Builds without the option use the model's context.
     pub ctx_size: Option<u64>,
-    /// The device positions, if listed; empty for the host.
+    /// The positions of the draft's devices, if listed; empty for the host.
     pub devices: Option<Vec<usize>>,
 }
 
@@ -43,7 +40,7 @@ pub struct ProjectorFile {
     pub file: String,
     /// True if the encoder stays on the host.
     pub on_host: bool,
-    /// The device position, if named.
+    /// The position of the encoder's device, if named.
     pub device: Option<usize>,
 }
 
@@ -59,14 +56,14 @@ impl CommandLine {
         self.options.iter().rev().find(is)
     }
 
-    /// Returns the kinds of drafting of all `--spec-type` options, without `none`.
+    /// Returns the kinds of drafting of all `--spec-type` options, except `none`.
     pub fn draft_kinds(&self) -> impl Iterator<Item = &str> {
         let all = self.all(Setting::Speculation);
         all.flat_map(|o| o.value.split(',').map(str::trim))
             .filter(|kind| !kind.is_empty() && *kind != "none")
     }
 
-    /// True if the draft blocks of the model's own file draft. A draft file replaces them.
+    /// True if the draft blocks in the model's own file draft. A draft file replaces these blocks.
     pub fn drafts_by_own_blocks(&self) -> bool {
         self.last(Setting::Draft).is_none() && self.draft_kinds().any(|k| k == "draft-mtp")
     }
@@ -78,7 +75,7 @@ impl CommandLine {
         all.filter(|o| !is_file(o))
     }
 
-    /// Returns the draft with its own file.
+    /// Returns the draft model that has its own file.
     pub fn draft_file(&self) -> Option<DraftFile> {
         let file = self.last(Setting::Draft).filter(|o| is_file(o))?;
         let value = |names| self.last_of(names).map(|o| o.value.clone());
@@ -130,7 +127,6 @@ impl CommandLine {
         files.filter(|(file, _)| !file.is_empty()).collect()
     }
 
-    /// Returns the position of a device in the line's list of devices.
     fn device(&self, name: &str) -> Option<usize> {
         match buffer(name.trim())? {
             Buffer::Host => None,

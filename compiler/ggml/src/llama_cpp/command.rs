@@ -1,5 +1,3 @@
-//! Parses llama.cpp command lines.
-
 use std::iter::Peekable;
 use std::slice::Iter;
 
@@ -13,11 +11,11 @@ use tpc_diag::{Diagnostic, codes};
 /// A llama.cpp command line.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
-    /// The program's word.
+    /// The program as written.
     pub program: String,
     /// The kind of program, which determines the options.
     pub kind: Program,
-    /// The program's project.
+    /// The project that publishes the program.
     pub maker: Maker,
     /// The options: environment variables first, then the command line, in order.
     pub options: Vec<ParsedOption>,
@@ -25,13 +23,12 @@ pub struct CommandLine {
     pub unknown: Vec<String>,
     /// Values that the program rejects.
     pub faults: Vec<Fault>,
-    /// The number of devices in `CUDA_VISIBLE_DEVICES` or a similar variable.
+    /// The number of devices in `CUDA_VISIBLE_DEVICES` or an equivalent variable.
     pub visible: Option<usize>,
 }
 
 type Words<'w> = Peekable<Iter<'w, String>>;
 
-/// Environment variables with the visible devices.
 const VISIBLE: [&str; 4] = [
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
@@ -47,7 +44,6 @@ fn error(message: String) -> Diagnostic {
     Diagnostic::new(&codes::COMMAND_LINE, "command line", message)
 }
 
-/// Returns the project of the program at this path.
 fn maker(program: &str) -> Maker {
     match program
         .split(['/', '\\'])
@@ -88,7 +84,7 @@ impl CommandLine {
             return Err(error(message).help(help));
         };
         if kind == Program::Bench {
-            // The program reads no variables.
+            // The program reads no environment variables.
             options.clear();
         }
         let mut out = CommandLine {
@@ -136,7 +132,7 @@ impl CommandLine {
         Ok(())
     }
 
-    /// Adds an option. If the program rejects the value, records the fault and adds [`Fault::meant`] instead, if any.
+    /// Adds an option. If the program rejects the value, records the fault and adds [`Fault::meant`], if any.
     fn add(&mut self, given: ParsedOption, missing: Option<Fault>) {
         let Some(fault) = missing.or_else(|| fault(&given, self.kind, self.maker)) else {
             self.options.push(given);
@@ -148,14 +144,14 @@ impl CommandLine {
             .extend(value.map(|value| ParsedOption { value, ..given }));
     }
 
-    /// Returns every option of a setting; the last one takes effect.
+    /// Returns all options for a setting; the last one takes effect.
     pub fn all(&self, setting: Setting) -> impl DoubleEndedIterator<Item = &ParsedOption> {
         self.options
             .iter()
             .filter(move |o| o.spec.setting == setting)
     }
 
-    /// Returns the option that takes effect: the last of the line, else of the environment.
+    /// Returns the option that takes effect: the last one in the line, or else in the environment.
     pub fn last(&self, setting: Setting) -> Option<&ParsedOption> {
         self.all(setting).next_back()
     }
@@ -165,7 +161,7 @@ impl CommandLine {
         self.last(setting).map(|o| o.value.as_str())
     }
 
-    /// Returns a setting's value as a count.
+    /// Returns the value of a setting as a number.
     pub fn count(&self, setting: Setting) -> Option<u64> {
         u64::try_from(read_number(self.value(setting)?)?).ok()
     }
@@ -181,7 +177,7 @@ impl CommandLine {
     }
 }
 
-/// Returns the number of devices in a list such as `CUDA_VISIBLE_DEVICES`; `None` for an empty list.
+/// Returns the number of devices in a list like `CUDA_VISIBLE_DEVICES`; `None` if the list is empty.
 fn devices_in(list: &str) -> Option<usize> {
     let names = list.split(',').map(str::trim);
     // A negative number ends the list.
@@ -191,14 +187,12 @@ fn devices_in(list: &str) -> Option<usize> {
     (n > 0).then_some(n)
 }
 
-/// Splits `NAME=VALUE`.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     (!name.is_empty() && name.chars().all(upper)).then_some((name, value))
 }
 
-/// Returns the option of an environment variable.
 fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     let spec = OPTIONS
         .iter()
@@ -217,8 +211,8 @@ fn variable(name: &str, value: &str) -> Option<ParsedOption> {
     })
 }
 
-/// Returns the kinds of drafting in an `ik_llama.cpp` option, without parameters (`mtp:n_max=3,p_min=0.5`). Blocks of
-/// the model's own file get llama.cpp's name.
+/// Returns the kinds of drafting in an `ik_llama.cpp` option, without parameters (`mtp:n_max=3,p_min=0.5`). Draft
+/// blocks of the model get llama.cpp's name.
 fn speculation(spec: &OptionSpec, value: &str) -> String {
     let mtp = "draft-mtp";
     if spec.arity == Arity::Switch {
@@ -236,7 +230,6 @@ fn speculation(spec: &OptionSpec, value: &str) -> String {
     kinds.join(",")
 }
 
-/// Takes an option's argument from the following words. Returns a fault for a bare option that needs a value.
 fn argument(
     spec: &OptionSpec,
     spelling: &str,
@@ -257,7 +250,7 @@ fn argument(
             let is_value = |w: &&String| is_on_off_auto(w) || !w.starts_with('-');
             let taken = match maker {
                 Maker::LlamaCpp => words.next_if(is_value),
-                // Also a switch in ik_llama.cpp.
+                // ik_llama.cpp also accepts the option without a value.
                 Maker::IkLlamaCpp => words.next_if(|w| is_on_off_auto(w)),
             };
             match (taken, maker) {

@@ -1,29 +1,27 @@
-//! The KV-cache cells that a command requests, and the settings that llama.cpp chooses.
-
 use super::command::{CommandLine, is_off};
 use super::option_spec::Setting;
 use super::programs::{Maker, Program};
 
-/// A command's context.
+/// The context that a command requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Context {
-    /// The context size of all sequences; `None` for the model's.
+    /// The tokens of all sequences; `None` for the model's context.
     pub ctx_size: Option<u64>,
     /// The number of sequences; `None` if unspecified.
     pub sequences: Option<u64>,
 }
 
-/// The settings that llama.cpp chooses to fit the memory.
+/// The settings that llama.cpp chooses so that the model fits into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FittedSettings {
-    /// The context.
+    /// True if llama.cpp chooses the context.
     pub context: bool,
-    /// The layers on the devices, their split, and the tensors on the host.
+    /// True if llama.cpp chooses the layers on the devices, their split, and the tensors on the host.
     pub layers: bool,
 }
 
 impl FittedSettings {
-    /// True if llama.cpp chooses a setting.
+    /// True if llama.cpp chooses at least one setting.
     pub fn any(self) -> bool {
         self.context || self.layers
     }
@@ -39,7 +37,7 @@ fn largest(list: &str) -> Option<u64> {
 }
 
 impl CommandLine {
-    /// Returns the program's context.
+    /// Returns the context that the command requests.
     pub fn context(&self) -> Context {
         let count = |setting| self.count(setting).filter(|&n| n > 0);
         match self.kind {
@@ -83,7 +81,7 @@ impl CommandLine {
     pub fn fitted_settings(&self) -> FittedSettings {
         let given = |setting| self.last(setting).is_some();
         let is_fitted = match self.kind {
-            // ik_llama.cpp fits only with `--fit`.
+            // ik_llama.cpp chooses settings only with `--fit`.
             _ if self.maker == Maker::IkLlamaCpp => {
                 self.value(Setting::Fit).is_some_and(|v| !is_off(v))
             }

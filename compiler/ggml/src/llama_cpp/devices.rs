@@ -1,39 +1,38 @@
-//! The devices of a command line, by number or buffer.
-
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// The assumed number of devices.
+/// The number of devices, if the line does not state it.
 const ASSUMED: usize = 2;
 
-/// The assumed number of local devices besides RPC servers.
+/// The number of local devices in addition to RPC servers, if the line does not state it.
 const LOCAL: usize = 1;
 
-/// A line's number of devices.
+/// The number of devices of a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCount {
-    /// The number.
+    /// The number of devices.
     pub count: usize,
     /// True if the number is assumed.
     pub assumed: bool,
-    /// The option with the highest device number, such as `-mg 3`, if the number comes from it.
+    /// The option with the highest device number, such as `-mg 3`, if the count comes from it.
     pub named_by: Option<String>,
 }
 
-/// Returns the number of devices that a line states: a device list, visible devices plus servers, or proportions.
+/// Returns the number of devices that a line states: in a device list, in proportions, or as visible devices plus
+/// servers.
 pub fn stated_devices(line: &CommandLine) -> Option<usize> {
     listed_devices(line).or_else(|| entries(line, Setting::TensorSplit, &[',', '/']))
 }
 
 impl CommandLine {
-    /// Returns the positions of servers in the device list, if any.
+    /// Returns the positions of RPC servers in the device list, if any.
     pub fn servers_at(&self) -> Option<Vec<usize>> {
         let list = self.value(Setting::Devices)?.split(',').enumerate();
         let is_remote = |d: &str| d.trim().to_ascii_uppercase().starts_with("RPC");
         Some(list.filter(|(_, d)| is_remote(d)).map(|(i, _)| i).collect())
     }
 
-    /// Returns the `--rpc` servers in use. A device list may omit some.
+    /// Returns the `--rpc` servers in use. A device list may omit servers.
     pub fn servers(&self) -> Option<Vec<String>> {
         let all = self.value(Setting::Rpc)?.split(',').map(str::trim);
         let all = all.filter(|s| !s.is_empty());
@@ -82,7 +81,7 @@ pub fn device_count(line: &CommandLine) -> DeviceCount {
     }
 }
 
-/// Returns the least number of devices that device numbers imply, and the option.
+/// Returns the number of devices that device numbers imply, and the option with the highest number.
 fn least_devices(line: &CommandLine) -> Option<(usize, String)> {
     let main = line.last(Setting::MainGpu).and_then(|given| {
         let n: usize = given.value.parse().ok()?;
@@ -135,7 +134,7 @@ pub fn buffer(name: &str) -> Option<Buffer> {
     }
 }
 
-/// Returns the position of a buffer's device in the line's devices (`-dev`).
+/// Returns the position of a buffer's device in the device list (`-dev`).
 pub fn position(line: &CommandLine, name: &str, number: usize) -> Option<usize> {
     match line.value(Setting::Devices) {
         None => Some(number),

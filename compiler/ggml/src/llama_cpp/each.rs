@@ -1,5 +1,3 @@
-//! Expands a benchmark's lists to a line for each combination of values.
-
 use super::command::CommandLine;
 use super::option_spec::{Arity, Setting};
 use super::options::OPTIONS;
@@ -9,7 +7,6 @@ use tpc_diag::{Diagnostic, codes};
 
 const MAX_LINES: usize = 64;
 
-/// The settings that affect a plan and may have lists.
 const LISTS: [Setting; 13] = [
     Setting::Model,
     Setting::SplitMode,
@@ -29,7 +26,7 @@ const LISTS: [Setting; 13] = [
 /// A command line without lists.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// The values that distinguish the line, such as `-sm tensor`; empty if the command has one line.
+    /// The values that distinguish the line, such as `-sm tensor`; empty for a command with one line.
     pub label: String,
     /// The line.
     pub line: CommandLine,
@@ -99,7 +96,7 @@ fn with(given: &ParsedOption, value: &str) -> ParsedOption {
 }
 
 impl CommandLine {
-    /// Returns the line itself, or a line per combination of a benchmark's lists.
+    /// Returns a line per combination of a benchmark's lists, or the line itself.
     ///
     /// # Errors
     /// Returns TPC0400 if there are more than 64 combinations.

@@ -10,16 +10,16 @@ use super::programs::{Maker, Program};
 pub struct Fault {
     /// The option's spelling.
     pub spelling: String,
-    /// The program's behaviour.
+    /// A description of the program's behaviour.
     pub what: String,
     /// The valid values.
     pub takes: String,
-    /// The value that the user probably means; without it the option is ignored.
+    /// The value that the user probably means. Without this value, tpc ignores the option.
     pub meant: Option<String>,
 }
 
 impl Fault {
-    /// Returns the fault of a value that stops the program.
+    /// Returns the fault for a value that stops the program.
     pub fn stops(spelling: &str, value: &str, takes: &str) -> Fault {
         Fault {
             spelling: spelling.to_owned(),
@@ -50,7 +50,6 @@ impl Fault {
     }
 }
 
-/// True if a word is a value of an on/off/auto option.
 pub(super) fn is_on_off_auto(word: &str) -> bool {
     is_on_off(word) || matches!(word, "auto" | "-1")
 }
@@ -62,7 +61,7 @@ fn is_on_off(word: &str) -> bool {
     )
 }
 
-/// Parses a number as a reader would: `8192`, `-1`, or `8k`.
+/// Parses a number with an optional suffix: `8192`, `-1`, `8k`.
 pub(super) fn read_number(word: &str) -> Option<i64> {
     let (digits, unit) = match word.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1024),
@@ -71,7 +70,7 @@ pub(super) fn read_number(word: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(unit)
 }
 
-/// Returns the leading part that the program parses as a number.
+/// Returns the prefix that the program parses as a number.
 fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
     let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -84,7 +83,7 @@ fn numeric_prefix(word: &str, kind: Number) -> Option<&str> {
     (len > 0).then(|| &word[..word.len() - digits.len() + len])
 }
 
-/// True if a word consists of a benchmark's numbers and ranges: `512,1024`, `128-512`, `128-512+128`, `128-512*2`.
+/// True if a word consists of numbers and ranges for a benchmark: `512,1024`, `128-512`, `128-512+128`, `128-512*2`.
 fn is_ranges(word: &str) -> bool {
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
     word.split(',').all(|part| {
@@ -134,7 +133,7 @@ impl Numeral<'_> {
     }
 }
 
-/// Checks a value with `is`, or every entry of a benchmark's list. Returns a fault for the first invalid entry.
+/// Checks a value, or every entry of a benchmark's list. Returns a fault for the first invalid entry.
 fn check_each(
     given: &ParsedOption,
     program: Program,
@@ -156,7 +155,6 @@ const CACHE_TYPES: [&str; 9] = [
     "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1",
 ];
 
-/// The cache types of ik_llama.cpp only.
 const IK_CACHE_TYPES: [&str; 2] = ["q6_0", "q8_KV"];
 
 const SPLIT_MODES: [&str; 4] = ["none", "layer", "row", "tensor"];

@@ -1,15 +1,14 @@
-//! Options that the parsers of llama.cpp and tpc share: spellings and arguments. `options`, `ik_options` and
-//! `programs` use them in the tables of programs; tpc's command line documents their meaning.
+//! Options that llama.cpp and tpc share: spellings and arguments.
 
 use super::option_spec::{Arity, OptionSpec, Setting, option};
 
 use Arity::{NegatedSwitch, OnOffAuto, One, Switch, Two};
 use Setting as S;
 
-/// The model's file.
+/// The model file.
 pub const MODEL: OptionSpec = option(S::Model, One, "LLAMA_ARG_MODEL", &["-m", "--model"]);
 
-/// A model's address.
+/// The URL of a model.
 pub const MODEL_URL: OptionSpec = option(
     S::Remote,
     One,
@@ -17,7 +16,7 @@ pub const MODEL_URL: OptionSpec = option(
     &["-mu", "--model-url"],
 );
 
-/// A Hugging Face repository.
+/// The Hugging Face repository of a model.
 pub const HF_REPO: OptionSpec = option(
     S::Remote,
     One,
@@ -25,10 +24,10 @@ pub const HF_REPO: OptionSpec = option(
     &["-hf", "-hfr", "--hf-repo"],
 );
 
-/// The repository's file.
+/// The file in the Hugging Face repository.
 pub const HF_FILE: OptionSpec = option(S::Remote, One, "LLAMA_ARG_HF_FILE", &["-hff", "--hf-file"]);
 
-/// A model in Docker's registry.
+/// A model in a Docker registry.
 pub const DOCKER_REPO: OptionSpec = option(
     S::Remote,
     One,
@@ -36,16 +35,16 @@ pub const DOCKER_REPO: OptionSpec = option(
     &["-dr", "--docker-repo"],
 );
 
-/// Overridden metadata.
+/// Metadata overrides.
 pub const OVERRIDE_KV: OptionSpec = option(S::OverrideKv, One, "", &["--override-kv"]);
 
 /// The devices.
 pub const DEVICE: OptionSpec = option(S::Devices, One, "LLAMA_ARG_DEVICE", &["-dev", "--device"]);
 
-/// Memory that fitting leaves free.
+/// Memory that llama.cpp leaves free when it chooses settings.
 pub const FIT_TARGET: OptionSpec = option(S::Other, One, "", &["-fitt", "--fit-target"]);
 
-/// Feed-forward weights of the first layers on the host.
+/// The number of first layers whose feed-forward weights are on the host.
 pub const N_CPU_FFN: OptionSpec = option(
     S::NCpuFfn,
     One,
@@ -53,7 +52,7 @@ pub const N_CPU_FFN: OptionSpec = option(
     &["-ncffn", "--n-cpu-ffn"],
 );
 
-/// Caches on the devices.
+/// The switches that keep KV caches on the devices.
 pub const KV_OFFLOAD: OptionSpec = option(
     S::KvOffload,
     Switch,
@@ -64,16 +63,16 @@ pub const KV_OFFLOAD: OptionSpec = option(
 /// Tokens per logical batch.
 pub const BATCH: OptionSpec = option(S::Batch, One, "LLAMA_ARG_BATCH", &["-b", "--batch-size"]);
 
-/// The switch that fits settings to the memory.
+/// The switch that lets llama.cpp choose settings that fit into memory.
 pub const FIT: OptionSpec = option(S::Fit, OnOffAuto, "LLAMA_ARG_FIT", &["-fit", "--fit"]);
 
-/// The minimum context after fitting.
+/// The minimum context that llama.cpp may choose.
 pub const FIT_CTX: OptionSpec = option(S::Other, One, "", &["-fitc", "--fit-ctx"]);
 
-/// A cache per sequence.
+/// The switch for a separate cache per sequence.
 pub const SPLIT_CACHE: OptionSpec = option(S::Other, Switch, "", &["-no-kvu", "--no-kv-unified"]);
 
-/// Cells per sequence.
+/// The number of cells per sequence.
 pub const CELLS_PER_SLOT: OptionSpec = option(S::Other, One, "", &["--kv-unified-per-slot"]);
 
 /// A draft model.
@@ -84,7 +83,7 @@ pub const DRAFT_MODEL: OptionSpec = option(
     &["-md", "--model-draft", "--spec-draft-model"],
 );
 
-/// A draft model's repository.
+/// The Hugging Face repository of a draft model.
 pub const DRAFT_HF_REPO: OptionSpec = option(
     S::Draft,
     One,
@@ -92,7 +91,7 @@ pub const DRAFT_HF_REPO: OptionSpec = option(
     &["-hfd", "-hfrd", "--hf-repo-draft", "--spec-draft-hf"],
 );
 
-/// A draft model's devices, layers and context.
+/// The devices, layers and context of a draft model.
 pub const DRAFT_PLACEMENT: OptionSpec = option(
     S::Other,
     One,
@@ -110,7 +109,7 @@ pub const DRAFT_PLACEMENT: OptionSpec = option(
     ],
 );
 
-/// A draft model's tensor overrides and experts.
+/// Tensor overrides and experts of a draft model.
 pub const DRAFT_OVERRIDES: OptionSpec = option(
     S::Other,
     One,
@@ -126,7 +125,7 @@ pub const DRAFT_OVERRIDES: OptionSpec = option(
     ],
 );
 
-/// All experts of a draft model on the host.
+/// The switch that puts all experts of a draft model on the host.
 pub const DRAFT_CPU_MOE: OptionSpec = option(
     S::Other,
     Switch,
@@ -138,7 +137,7 @@ pub const DRAFT_CPU_MOE: OptionSpec = option(
 pub const DRAFT_MAX: OptionSpec =
     option(S::Other, One, "", &["--draft", "--draft-n", "--draft-max"]);
 
-/// The minimum number of drafted tokens, and their probability.
+/// The minimum number and probability of drafted tokens.
 pub const DRAFT_THRESHOLDS: OptionSpec = option(
     S::Other,
     One,
@@ -156,7 +155,7 @@ pub const DRAFT_THRESHOLDS: OptionSpec = option(
     ],
 );
 
-/// Default drafting, and sampling on the device.
+/// Default drafts, and sampling on the device.
 pub const DRAFT_DEFAULTS: OptionSpec = option(
     S::Other,
     Switch,
@@ -168,7 +167,7 @@ pub const DRAFT_DEFAULTS: OptionSpec = option(
     ],
 );
 
-/// Drafts from earlier text.
+/// Drafts that repeat earlier text.
 pub const NGRAM_DRAFTS: OptionSpec = option(
     S::Other,
     One,
@@ -193,7 +192,7 @@ pub const NGRAM_DRAFTS: OptionSpec = option(
 /// An image or sound encoder.
 pub const MMPROJ: OptionSpec = option(S::Projector, One, "LLAMA_ARG_MMPROJ", &["-mm", "--mmproj"]);
 
-/// An encoder's address.
+/// The URL of an encoder.
 pub const MMPROJ_URL: OptionSpec = option(
     S::Projector,
     One,
@@ -214,11 +213,11 @@ pub const ADAPTERS: OptionSpec = option(
     ],
 );
 
-/// A control vector's layers.
+/// The layers of a control vector.
 pub const CONTROL_VECTOR_RANGE: OptionSpec =
     option(S::Other, Two, "", &["--control-vector-layer-range"]);
 
-/// Switches for encoders: loading and place.
+/// Switches for loading and placing encoders.
 pub const MMPROJ_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -274,7 +273,7 @@ pub const ROPE_FREQ_BASE: OptionSpec = option(
     &["--rope-freq-base"],
 );
 
-/// The inverse of the scaling factor.
+/// The inverse of the RoPE scaling factor.
 pub const ROPE_FREQ_SCALE: OptionSpec = option(
     S::RopeFrequency,
     One,
@@ -282,7 +281,7 @@ pub const ROPE_FREQ_SCALE: OptionSpec = option(
     &["--rope-freq-scale"],
 );
 
-/// The context before scaling.
+/// The context before RoPE scaling, in tokens.
 pub const YARN_ORIG_CTX: OptionSpec = option(
     S::YarnContext,
     One,
@@ -290,7 +289,7 @@ pub const YARN_ORIG_CTX: OptionSpec = option(
     &["--yarn-orig-ctx"],
 );
 
-/// YaRN's extrapolation.
+/// The extrapolation factor of YaRN.
 pub const YARN_EXT_FACTOR: OptionSpec = option(
     S::Rope,
     One,
@@ -298,7 +297,7 @@ pub const YARN_EXT_FACTOR: OptionSpec = option(
     &["--yarn-ext-factor"],
 );
 
-/// YaRN's factor on attention.
+/// The attention factor of YaRN.
 pub const YARN_ATTN_FACTOR: OptionSpec = option(
     S::Rope,
     One,
@@ -306,7 +305,7 @@ pub const YARN_ATTN_FACTOR: OptionSpec = option(
     &["--yarn-attn-factor"],
 );
 
-/// YaRN's first bound.
+/// The number of rotations below which YaRN interpolates.
 pub const YARN_BETA_SLOW: OptionSpec = option(
     S::Rope,
     One,
@@ -314,7 +313,7 @@ pub const YARN_BETA_SLOW: OptionSpec = option(
     &["--yarn-beta-slow"],
 );
 
-/// YaRN's second bound.
+/// The number of rotations above which YaRN extrapolates.
 pub const YARN_BETA_FAST: OptionSpec = option(
     S::Rope,
     One,
@@ -330,7 +329,7 @@ pub const GROUP_ATTENTION: OptionSpec = option(
     &["-gan", "--grp-attn-n", "-gaw", "--grp-attn-w"],
 );
 
-/// The list of devices.
+/// The switch that lists devices.
 pub const LIST_DEVICES: OptionSpec = option(S::Other, Switch, "", &["--list-devices"]);
 
 /// The switch that lets devices compute with host weights.
@@ -389,7 +388,7 @@ pub const LENGTH: OptionSpec = option(
     &["-n", "--predict", "--n-predict", "--keep"],
 );
 
-/// The switches for mapping, checking and warming up.
+/// Switches for mapping, checking and warming up.
 pub const LOADING_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -409,7 +408,7 @@ pub const LOADING_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// The loading mode, and the download token.
+/// The loading mode and the download token.
 pub const LOADING: OptionSpec = option(
     S::Other,
     One,
@@ -424,7 +423,7 @@ pub const LOADING: OptionSpec = option(
     ],
 );
 
-/// Samplers and seed.
+/// Samplers and the seed.
 pub const SAMPLERS: OptionSpec = option(
     S::Other,
     One,
@@ -449,7 +448,7 @@ pub const SAMPLERS: OptionSpec = option(
     ],
 );
 
-/// ik_llama.cpp's samplers.
+/// Samplers of ik_llama.cpp.
 pub const IK_SAMPLERS: OptionSpec = option(S::Other, One, "", &["--tfs"]);
 
 /// Penalties, and stateful samplers.
@@ -543,7 +542,7 @@ pub const REASONING: OptionSpec = option(
     ],
 );
 
-/// Reasoning and colours: on, off or automatic.
+/// Reasoning and colours.
 pub const CHAT_MODES: OptionSpec = option(
     S::Other,
     OnOffAuto,
@@ -696,7 +695,7 @@ pub const PROMPT_CACHE: OptionSpec = option(
     ],
 );
 
-/// Prompt cache switches.
+/// Switches of prompt caches.
 pub const PROMPT_CACHE_SWITCHES: OptionSpec = option(
     S::Other,
     Switch,
@@ -709,7 +708,7 @@ pub const PROMPT_CACHE_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// Prompt cache file switches.
+/// Switches of prompt cache files.
 pub const PROMPT_CACHE_FILE: OptionSpec = option(
     S::Other,
     Switch,
@@ -755,10 +754,10 @@ pub const LOG_SWITCHES: OptionSpec = option(
     ],
 );
 
-/// A benchmark's progress.
+/// The progress of a benchmark.
 pub const BENCH_PROGRESS: OptionSpec = option(S::Other, Switch, "", &["--progress"]);
 
-/// Questions about the program.
+/// Switches that print usage, cached models or shell completions.
 pub const QUESTIONS: OptionSpec = option(
     S::Other,
     Switch,
@@ -766,16 +765,16 @@ pub const QUESTIONS: OptionSpec = option(
     &["--usage", "-cl", "--cache-list", "--completion-bash"],
 );
 
-/// A benchmark's mapping switch.
+/// A benchmark's `mmap` switch.
 pub const BENCH_MMAP: OptionSpec = option(S::Other, One, "", &["-mmp"]);
 
 /// A benchmark's embedding switch.
 pub const BENCH_EMBEDDINGS: OptionSpec = option(S::Other, One, "", &["-embd"]);
 
-/// A benchmark's format on standard error.
+/// The format of a benchmark's standard error.
 pub const BENCH_STDERR: OptionSpec = option(S::Other, One, "", &["-oe", "--output-err"]);
 
-/// A benchmark's pause between tests.
+/// The pause between two tests of a benchmark.
 pub const BENCH_DELAY: OptionSpec = option(S::Other, One, "", &["--delay"]);
 
 /// The maximum number of devices of a split graph.
@@ -840,7 +839,7 @@ pub const IK_MLA: OptionSpec = option(S::Other, One, "", &["-mla", "--mla-use", 
 pub const IK_EXPERT_REDUCTION: OptionSpec =
     option(S::Other, One, "", &["-ser", "--smart-expert-reduction"]);
 
-/// Tensors to repack or merge while loading.
+/// Switches that repack or merge tensors while loading.
 pub const IK_MERGING: OptionSpec = option(
     S::Other,
     Switch,
@@ -855,7 +854,7 @@ pub const IK_MERGING: OptionSpec = option(
     ],
 );
 
-/// Rotated caches.
+/// Switches that rotate caches.
 pub const IK_CACHE_ROTATION: OptionSpec = option(
     S::Other,
     Switch,
@@ -863,7 +862,7 @@ pub const IK_CACHE_ROTATION: OptionSpec = option(
     &["-khad", "--k-cache-hadamard", "-vhad", "--v-cache-hadamard"],
 );
 
-/// No fused attention.
+/// The switch that disables fused attention.
 pub const IK_NO_FLASH_ATTENTION: OptionSpec = option(
     S::FlashAttention,
     NegatedSwitch,

@@ -1,7 +1,7 @@
-//! The options of `ik_llama.cpp` that llama.cpp lacks, or that take other arguments there.
+//! The options of `ik_llama.cpp` that llama.cpp lacks or that take other arguments in llama.cpp.
 //!
-//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and the option parsers of its programs of 2025 and 2026. An option
-//! of any release is known.
+//! Source: `ik_llama.cpp`'s `docs/parameters.md`, and its option parsers of 2025 and 2026. tpc accepts options of all
+//! releases.
 
 use super::groups::{
     IK_CACHE_ROTATION, IK_EXPERT_REDUCTION, IK_GRAPH, IK_GRAPH_SWITCHES, IK_MAX_GPU, IK_MERGING,
@@ -12,13 +12,13 @@ use super::option_spec::{Arity, OptionSpec, Setting, option};
 use Arity::{NegatedSwitch, OnOffAuto, One, Switch, Two};
 use Setting as S;
 
-/// The options of `llama-server`, `llama-cli` and other programs with their parser.
+/// The options of programs with the common parser, such as `llama-server` and `llama-cli`.
 pub const IK_OPTIONS: &[OptionSpec] = &[
     option(S::Fit, Switch, "", &["--fit"]),
     option(S::FlashAttention, NegatedSwitch, "", &["--no-fa"]),
     IK_NO_FLASH_ATTENTION,
     option(S::Draft, One, "", &["-draft", "--draft-params"]),
-    // Blocks of the model's own file draft.
+    // Draft blocks in the model's own file.
     option(
         S::Speculation,
         Switch,
@@ -38,7 +38,7 @@ pub const IK_OPTIONS: &[OptionSpec] = &[
         One,
         "",
         &[
-            // The graph, and the data on each device.
+            // The graph, and data per device.
             "--attn-max-batch",
             "-gap",
             "--graph-attn-precision",

@@ -1,5 +1,4 @@
-//! Codes for the limits of llama.cpp's tensor split. Command-line lints report them; plans name them as the reason for
-//! omitting a llama.cpp command.
+//! Codes for the limits of llama.cpp's tensor split, for lints and for plans that omit the llama.cpp command.
 
 use tpc_ir::Code;
 
@@ -10,7 +9,7 @@ pub const REFUSED_BY_NAME: Code = Code::error(
     "llama.cpp refuses `-sm tensor` for this architecture and does not load the model. tpc splits it.",
 )
 .example("`llama-server -m olmo2.gguf -sm tensor`.")
-.cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use `-sm layer`, or the `tpc` command in the help.");
 
 /// A KV cache on the host.
 pub const CACHES_ON_HOST: Code = Code::error(
@@ -29,12 +28,12 @@ pub const SLOPES: Code = Code::error(
     "TPC0902",
     "llama.cpp's tensor split with ALiBi",
     "ALiBi has a slope per head. llama.cpp numbers the heads of each device from 0, so all devices but the first use \
-     wrong slopes, without a message. tpc uses the right numbers.",
+     wrong slopes, without a message. tpc numbers the heads of the whole model.",
 )
 .example("a BLOOM model on two devices.")
-.cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use `-sm layer`, or the `tpc` command in the help.");
 
-/// Weights of attention on the host.
+/// Attention weights on the host.
 pub const ATTENTION_ON_HOST: Code = Code::error(
     "TPC0903",
     "llama.cpp's tensor split with attention weights on the host",
@@ -54,7 +53,7 @@ pub const MANY_DEVICES: Code = Code::error(
 .example("`-sm tensor` with 17 entries in `-ts`.")
 .cure("use at most 16 devices with llama.cpp; tpc plans up to 64.");
 
-/// A model whose tensor split fails, as measured.
+/// A model whose tensor split failed in a test run.
 pub const MEASURED_FAILURE: Code = Code::error(
     "TPC0915",
     "llama.cpp's tensor split fails for this model",
@@ -62,14 +61,14 @@ pub const MEASURED_FAILURE: Code = Code::error(
      aborted, or its logits were wrong. tpc gets the same logits as on one device.",
 )
 .example("Qwen 3.5 on two devices with llama.cpp 0.5.0.")
-.cure("use `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use `-sm layer`, or the `tpc` command in the help.");
 
 /// One KV head with normalised keys.
 pub const ONE_NORMED_KV_HEAD: Code = Code::error(
     "TPC0921",
     "llama.cpp's tensor split with one normalised KV head",
     "llama.cpp 0.8.0 aborts at the first generated token if attention has one KV head and normalises keys or values \
-     per head: it takes the token's single row for split. Prompts pass. One device aborts, too.",
+     per head: llama.cpp treats the token's single row as split. Prompts pass. One device aborts, too.",
 )
 .example("Gemma 3 270M or 1B with `-sm tensor`.")
 .cure("use `-sm layer` or `-sm none` with llama.cpp, or the `tpc` command in the help.");
@@ -82,9 +81,9 @@ pub const ROWS_OF_ONE_BLOCK: Code = Code::error(
      goes to one device, and llama.cpp 0.8.0 aborts while it writes the empty parts of the others.",
 )
 .example("experts of 256 columns in Q4_K.")
-.cure("use a type with smaller blocks (q8_0, q4_0), `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use a type with smaller blocks (q8_0, q4_0), `-sm layer`, or the `tpc` command in the help.");
 
-/// Linear attention with key heads and value heads that llama.cpp splits differently.
+/// Linear attention whose key heads and value heads llama.cpp splits differently.
 pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
     "TPC0923",
     "llama.cpp splits linear attention's heads inconsistently",
@@ -92,7 +91,7 @@ pub const UNEVEN_LINEAR_HEADS: Code = Code::error(
      not match, and llama.cpp 0.8.0 aborts.",
 )
 .example("Qwen3-Next (16 key heads, 32 value heads) on 3 or 5 devices.")
-.cure("use a number of devices that divides the key heads, `-sm layer` with llama.cpp, or the `tpc` \
+.cure("use a number of devices that divides the key heads, `-sm layer`, or the `tpc` \
        command in the help.");
 
 /// Fewer KV heads than devices.
@@ -113,7 +112,7 @@ pub const UNEVEN_HEAD_ROWS: Code = Code::error(
      quantisation blocks. If the parts differ, llama.cpp 0.8.0 aborts when it creates the context.",
 )
 .example("Talkie with 2 KV heads on 3 devices.")
-.cure("use a number of devices that divides the KV heads, `-sm layer` with llama.cpp, or the `tpc` \
+.cure("use a number of devices that divides the KV heads, `-sm layer`, or the `tpc` \
        command in the help.");
 
 /// Embeddings that are read from a split output matrix.
@@ -124,7 +123,7 @@ pub const EMBEDDINGS_OF_OUTPUT: Code = Code::error(
      matrix, and llama.cpp 0.8.0 aborts when it creates the context.",
 )
 .example("a CodeShell file with only `output.weight`.")
-.cure("use a file with `token_embd.weight`, `-sm layer` with llama.cpp, or the `tpc` command in the help.");
+.cure("use a file with `token_embd.weight`, `-sm layer`, or the `tpc` command in the help.");
 
 /// Devices of two back ends.
 pub const MIXED_BACKENDS: Code = Code::error(
@@ -155,7 +154,7 @@ pub const NOT_LISTED: Code = Code::warning(
 .example("`-sm graph` with a DeepSeek model.")
 .cure("use `-sm layer`.");
 
-/// A part of a feed-forward layer on the host.
+/// A feed-forward layer with matrices on the host and on the devices.
 pub const FEED_FORWARD_TORN: Code = Code::error(
     "TPC0934",
     "llama.cpp's tensor split with a divided feed-forward layer",
@@ -167,7 +166,7 @@ pub const FEED_FORWARD_TORN: Code = Code::error(
 .cure("put the whole layer on the host (`-ot 'ffn_.*_exps=CPU'`), or only `ffn_down`; or use the `tpc` command \
        in the help.");
 
-/// A bias on the host of a split matrix.
+/// A bias on the host whose split matrix is on the devices.
 pub const OUTPUT_BIAS_ON_HOST: Code = Code::error(
     "TPC0935",
     "llama.cpp's tensor split with an output bias on the host",

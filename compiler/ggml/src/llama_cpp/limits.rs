@@ -1,4 +1,4 @@
-//! Models that llama.cpp and ik_llama.cpp cannot split by tensors: by name, by rule, or by measurement.
+//! Models that llama.cpp and ik_llama.cpp cannot split by tensors.
 
 use super::limit_codes;
 use super::measurement::{Observation, measurement};
@@ -110,7 +110,7 @@ const GRAPH: [&str; 15] = [
     "ernie4_5-moe",
 ];
 
-/// Returns why ik_llama.cpp's `-sm graph` does not support an architecture, if so.
+/// Returns why ik_llama.cpp's `-sm graph` does not support an architecture; `None` if supported.
 pub fn graph_split_limit(arch: &str) -> Option<Limit> {
     (!GRAPH.contains(&arch)).then(|| Limit {
         code: None,

@@ -1,4 +1,4 @@
-//! The options that affect llama.cpp's memory. tpc has them only for that engine.
+//! The options that affect llama.cpp's memory. tpc accepts them only with `--engine llama.cpp`.
 
 use super::command::CommandLine;
 use super::option_spec::Setting;

@@ -1,14 +1,6 @@
 //! Command lines of llama.cpp: the options that affect the placement of tensors and caches.
 //!
-//! - `option_spec` describes an option, `options`, `programs` and `ik_options` list the options of programs, and
-//!   `groups` has the options that tpc's parser shares;
-//! - `command` parses a line to `parsed_option`s;
-//! - `fault` finds values that a program rejects, with the numeric options of `numbers`;
-//! - `beside` finds additional files, `devices` counts the devices, `context` computes the context size, and `rope`
-//!   the RoPE scaling;
-//! - `each` expands a benchmark's lists;
-//! - `limit_codes` declares the codes for the limits of llama.cpp's tensor split;
-//! - `translate` converts a line to tpc's options, with `memory_words` for llama.cpp's memory.
+//! `command` parses a line, `each` expands a benchmark's lists, and `translate` converts a line to tpc's options.
 
 mod beside;
 mod command;

@@ -1,16 +1,14 @@
-//! Numeric options that do not affect a plan. The program stops at any other value.
+//! Numeric options without effect on a plan. The program stops if the value is not a number.
 
 use super::programs::Program;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
-    /// An integer.
     Whole,
-    /// A real number.
     Real,
 }
 
-/// Returns the kind of number of an option; `None` if the value is not numeric or the option affects a plan.
+/// Returns the kind of number that an option takes; `None` if the value is not numeric or affects a plan.
 pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     let name = match spelling.strip_prefix("--") {
         Some(rest) => format!("--{}", rest.replace('_', "-")),
@@ -18,7 +16,7 @@ pub(super) fn number_of(spelling: &str, program: Program) -> Option<Number> {
     };
     let among = |names: &str| names.split_whitespace().any(|n| n == name);
     match () {
-        // A text for other programs.
+        // `-r` takes a text in other programs.
         () if program == Program::Bench && name == "-r" => Some(Number::Whole),
         () if among(WHOLE) => Some(Number::Whole),
         () if among(REAL) => Some(Number::Real),

@@ -1,11 +1,9 @@
-//! An option of a program: spellings, arguments and the setting that it changes.
-
 /// A setting. Several options may change the same setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Setting {
     /// The model's file.
     Model,
-    /// A remote model.
+    /// A model that is not a local file.
     Remote,
     /// The context size.
     CtxSize,
@@ -13,7 +11,7 @@ pub enum Setting {
     Batch,
     /// Tokens per physical batch.
     Ubatch,
-    /// Sequences served at once.
+    /// The number of sequences that are served in parallel.
     Parallel,
     /// Fused attention: on, off or auto.
     FlashAttention,
@@ -25,17 +23,17 @@ pub enum Setting {
     MainGpu,
     /// The devices.
     Devices,
-    /// RPC servers.
+    /// The addresses of RPC servers.
     Rpc,
-    /// Tensor overrides: buffer types by name.
+    /// Buffer types for tensors, by name.
     Override,
-    /// All experts on the host.
+    /// All experts on the host: on or off.
     CpuMoe,
-    /// Experts of the first layers on the host.
+    /// The number of first layers whose experts are on the host.
     NCpuMoe,
-    /// Feed-forward weights of the first layers on the host.
+    /// The number of first layers whose feed-forward weights are on the host.
     NCpuFfn,
-    /// Layers on the devices.
+    /// The number of layers on the devices.
     GpuLayers,
     /// The K cache type.
     CacheK,
@@ -45,7 +43,7 @@ pub enum Setting {
     KvOffload,
     /// Full-length caches for layers with a window: on or off.
     FullWindow,
-    /// Fitting of missing settings to the memory: on or off.
+    /// The choice of missing settings to fit the memory: on or off.
     Fit,
     /// A draft model.
     Draft,
@@ -61,9 +59,9 @@ pub enum Setting {
     RopeScaling,
     /// The RoPE scaling factor.
     RopeFactor,
-    /// The inverse of the scaling factor.
+    /// The inverse of the RoPE scaling factor.
     RopeFrequency,
-    /// The context before scaling.
+    /// The context before RoPE scaling, in tokens.
     YarnContext,
     /// Other RoPE settings.
     Rope,
@@ -86,24 +84,24 @@ pub enum Setting {
 /// An option's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// None: switches the setting on.
+    /// No argument; the option switches the setting on.
     Switch,
-    /// None: switches the setting off (`--no-…`).
+    /// No argument; the option switches the setting off (`--no-…`).
     NegatedSwitch,
-    /// One.
+    /// One argument.
     One,
-    /// Two.
+    /// Two arguments.
     Two,
     /// `on`, `off` or `auto`.
     OnOffAuto,
 }
 
-/// An option with all spellings.
+/// An option and its spellings.
 #[derive(Debug)]
 pub struct OptionSpec {
     /// The spellings.
     pub names: &'static [&'static str],
-    /// The environment variable, or empty.
+    /// The environment variable; empty if there is none.
     pub env: &'static str,
     /// The arguments.
     pub arity: Arity,

@@ -1,4 +1,4 @@
-//! The options of llama.cpp's programs (`llama-server`, `llama-cli`), versions 0.5.0 to 0.8.0.
+//! The options of `llama-server` and `llama-cli`, versions 0.5.0 to 0.8.0.
 
 use super::groups::{
     ADAPTERS, BATCH, CELLS_PER_SLOT, CHAT_MODES, CHAT_SWITCHES, CONTROL_VECTOR_RANGE, DEVICE,

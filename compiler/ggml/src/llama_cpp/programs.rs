@@ -1,5 +1,3 @@
-//! The programs of llama.cpp and ik_llama.cpp, and the options that the server lacks.
-
 use serde::{Deserialize, Serialize};
 
 use super::groups::{
@@ -12,12 +10,12 @@ use tpc_diag::suggest;
 use Arity::{One, Switch};
 use Setting as S;
 
-/// A kind of program. Programs of one kind treat options the same way.
+/// A kind of program: a group of programs with the same options and defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// `llama-server`, `llama-cli` and others. The default context is the model's.
+    /// `llama-server`, `llama-cli` and others. The default context is the model's context.
     General,
-    /// `llama-bench`. Options take lists, and the context is as large as a test needs.
+    /// `llama-bench`. Options take lists. The context has the size of the largest test.
     Bench,
     /// `llama-perplexity` and `llama-imatrix`, which fill a logical batch with sequences of 512 tokens.
     Chunks,
@@ -44,13 +42,12 @@ impl Maker {
     }
 }
 
-/// Strips `.exe` and `ik_` from a file name.
 fn bare(name: &str) -> &str {
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name.strip_prefix("ik_").unwrap_or(name)
 }
 
-/// The program whose subcommands are the other programs.
+/// The program that has the other programs as subcommands.
 const ALL_IN_ONE: &str = "llama";
 
 const NAMES: &str = "\
@@ -73,7 +70,7 @@ impl Program {
             rest.is_some_and(|r| r.is_empty() || r.starts_with(['-', '_', '.']))
         };
         let known = NAMES.split_whitespace().find(|n| is(n));
-        // The other programs' names also begin with `llama`.
+        // Names of other programs also begin with `llama`.
         if known.is_none() && bare != ALL_IN_ONE {
             return None;
         }
@@ -89,8 +86,8 @@ impl Program {
         suggest::nearest(bare(name), NAMES.split_whitespace())
     }
 
-    /// Returns the program's options. Options of ik_llama.cpp alone come first, because some take other arguments than
-    /// llama.cpp's.
+    /// Returns the program's options. Options of ik_llama.cpp come first, because some take other arguments in
+    /// llama.cpp.
     pub fn options(self, maker: Maker) -> impl Iterator<Item = &'static OptionSpec> {
         let (own, shared, of_ik): (&[OptionSpec], &[OptionSpec], &[OptionSpec]) = match self {
             Program::Bench => (BENCH, &[], IK_BENCH),
@@ -104,7 +101,7 @@ impl Program {
     }
 }
 
-/// The options of programs other than the server and the CLI.
+/// The options of all programs except the server and the CLI.
 const OTHERS: &[OptionSpec] = &[
     option(
         S::Other,

@@ -1,18 +1,16 @@
-//! A command line's RoPE scaling.
-
 use super::command::CommandLine;
 use super::option_spec::Setting;
 
-/// A line's RoPE scaling.
+/// The RoPE scaling of a command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeOptions {
     /// The kind: `none`, `linear` or `yarn`.
     pub kind: Option<String>,
     /// The scaling factor.
     pub factor: Option<f64>,
-    /// The context before scaling.
+    /// The context before scaling, in tokens.
     pub original: Option<u64>,
-    /// The model's context.
+    /// The model's context, in tokens.
     pub context: Option<u64>,
 }
 
@@ -25,7 +23,7 @@ pub const ROPE_SETTINGS: [Setting; 5] = [
     Setting::Rope,
 ];
 
-/// Parses a metadata override `KEY=TYPE:VALUE` to the key without the architecture, and the value.
+/// Parses a metadata override `KEY=TYPE:VALUE`. Returns the key without the architecture, and the value.
 pub fn metadata_override(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=')?;
     let (_, value) = value.split_once(':')?;
@@ -33,13 +31,14 @@ pub fn metadata_override(text: &str) -> Option<(&str, &str)> {
     Some((name.trim(), value.trim()))
 }
 
-/// True if an override affects only the longest context.
+/// True if an override affects only the maximum context.
 pub fn is_of_context(name: &str) -> bool {
     name == "context_length" || name.starts_with("rope.")
 }
 
 impl CommandLine {
-    /// Returns the line's RoPE scaling. Options override metadata; the later of a factor and its inverse takes effect.
+    /// Returns the RoPE scaling. Options override metadata. Of the factor and its inverse, the later option takes
+    /// effect.
     pub fn rope(&self) -> RopeOptions {
         let mut out = RopeOptions::default();
         let overrides = self.all(Setting::OverrideKv);

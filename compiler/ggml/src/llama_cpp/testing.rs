@@ -1,8 +1,5 @@
-//! Helpers for tests of lines.
-
 use super::CommandLine;
 
-/// Parses a valid line without quotes.
 pub(super) fn read(line: &str) -> CommandLine {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     CommandLine::parse(&words).expect(line)

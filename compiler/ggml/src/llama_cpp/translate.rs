@@ -1,5 +1,3 @@
-//! Translates a llama.cpp command line to tpc's.
-
 use super::command::CommandLine;
 use super::devices::{Buffer, buffer, position};
 use super::memory_words::memory_words;
@@ -24,7 +22,7 @@ pub fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Returns tpc's name of a llama.cpp buffer: `CPU` for host buffers, `dev1` for `Vulkan1`.
+/// Returns tpc's name for a llama.cpp buffer: `CPU` for host buffers, `dev1` for `Vulkan1`.
 fn place(line: &CommandLine, name: &str) -> String {
     match buffer(name) {
         Some(Buffer::Host) => "CPU".to_owned(),
@@ -44,7 +42,7 @@ fn overrides(line: &CommandLine, text: &str) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// Returns the physical batch in tokens: at most the logical batch, and equal to it if the option is 0. `None` is the
+/// Returns the tokens per physical batch, at most the logical batch; 0 means the logical batch. `None` is the
 /// default.
 fn physical_batch(line: &CommandLine) -> Option<u64> {
     let (logical, physical) = (line.count(Setting::Batch), line.count(Setting::Ubatch));
@@ -56,11 +54,11 @@ fn physical_batch(line: &CommandLine) -> Option<u64> {
     }
 }
 
-/// The default logical batch in tokens.
+/// The default logical batch, in tokens.
 const BATCH: u64 = 2048;
 const UBATCH: u64 = 512;
 
-/// Settings with the same option and values in tpc.
+/// The settings with the same option and values in tpc.
 const SAME: [(Setting, &str); 5] = [
     (Setting::TensorSplit, "-ts"),
     (Setting::NCpuMoe, "-ncmoe"),
@@ -77,7 +75,7 @@ pub fn ffn_on_host(n: u64) -> String {
 }
 
 impl TpcCommand {
-    /// Translates a line for the file `model`, or else the line's own model. Returns `None` without a model.
+    /// Translates a line for the file `model`, or for the line's own model. Returns `None` if neither names a model.
     pub fn from_line(line: &CommandLine, model: Option<String>) -> Option<TpcCommand> {
         let model = model.or_else(|| line.value(Setting::Model).map(str::to_owned))?;
         let mut options: Vec<String> = Vec::new();
@@ -121,7 +119,7 @@ impl TpcCommand {
         if let Some(servers) = line.servers() {
             put(&["--rpc", &servers.join(",")]);
         }
-        // tpc's defaults: a context of 0 is the model's, and the server chooses -1 sequences.
+        // `None` leaves tpc's default.
         let context = line.context();
         for (n, option) in [(context.ctx_size, "-c"), (context.sequences, "-np")] {
             if let Some(n) = n {
@@ -146,7 +144,7 @@ impl TpcCommand {
         }
     }
 
-    /// Returns the command that plans the model with the options `machine`, quoted for a shell.
+    /// Returns the shell command that plans the model with the options `machine`.
     pub fn shell(&self, machine: &[String]) -> String {
         let mut words = vec!["tpc".to_owned(), "plan".to_owned(), quote(&self.model)];
         words.extend(machine.iter().map(|o| quote(o)));

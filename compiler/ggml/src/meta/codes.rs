@@ -6,7 +6,7 @@ tpc_ir::codes! {
     ARCHITECTURE = error(
         "TPC0700",
         "llama.cpp does not split this architecture",
-        "llama.cpp refuses `-sm tensor` for these architectures, whatever their graph.",
+        "llama.cpp refuses `-sm tensor` for some architectures, for any graph.",
     )
     .example("mamba2.")
     .cure("use `-sm layer` in llama.cpp, or use tpc.");

@@ -1,9 +1,7 @@
-//! Faults: graphs that ggml refuses or computes wrongly.
-
 use super::codes;
 use tpc_ir::Code;
 
-/// The kind of a fault. Each has a code.
+/// The kind of a fault. Each kind has a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
     /// An architecture that ggml refuses.
@@ -18,9 +16,9 @@ pub enum FaultKind {
     Whole,
     /// Split indices, positions or ids.
     States,
-    /// Matrix product factors in incompatible states.
+    /// Incompatible states of the factors of a matrix product.
     Product,
-    /// Operands of an elementwise op in different states.
+    /// Different states of the operands of an elementwise op.
     Elementwise,
     /// Split rows of an op that needs whole rows.
     Rows,
@@ -32,23 +30,23 @@ pub enum FaultKind {
     Sizes,
     /// A part that ends inside a quantisation block.
     Blocks,
-    /// Rows in another state than the target cache.
+    /// Written rows whose state differs from the target cache's.
     Write,
-    /// Attention operands in incompatible states.
+    /// Incompatible states of attention operands.
     Attention,
-    /// A device's query heads are not a multiple of its key heads.
+    /// Query heads that are not a multiple of the key heads, on one device.
     Heads,
-    /// Recurrence operands in incompatible states.
+    /// Incompatible states of recurrence operands.
     Recurrence,
     /// ALiBi slopes that number the heads of each device from 0.
     Slopes,
     /// Mirrored keys and values for split queries.
     MirroredKeys,
-    /// A device's elements are in another order than in the whole tensor.
+    /// Elements in another order on a device than in the whole tensor.
     Order,
 }
 
-/// The consequence of a graph's faults, from best to worst.
+/// The consequence of faults, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The result is right.
@@ -86,7 +84,7 @@ impl FaultKind {
         FaultKind::Order,
     ];
 
-    /// Returns the consequence.
+    /// Returns the consequence of the fault.
     pub const fn verdict(self) -> Verdict {
         match self {
             FaultKind::Architecture | FaultKind::Devices | FaultKind::NoFlash => Verdict::Refused,

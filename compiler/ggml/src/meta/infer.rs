@@ -1,5 +1,3 @@
-//! Infers the state of every tensor in order, up to the first refused op.
-
 use std::collections::BTreeMap;
 
 use tpc_gguf::TensorName;
@@ -59,9 +57,9 @@ pub struct Setup {
     pub proportions: Vec<f64>,
     /// The architecture, if known.
     pub architecture: Option<String>,
-    /// The type of cached keys (`-ctk`); `None` for the capture's.
+    /// The type of cached keys (`-ctk`); `None` for the type in the capture.
     pub cache_type_k: Option<DType>,
-    /// The type of cached values (`-ctv`); `None` for the capture's.
+    /// The type of cached values (`-ctv`); `None` for the type in the capture.
     pub cache_type_v: Option<DType>,
     /// True if KV caches are on the host (`-nkvo`).
     pub caches_on_host: bool,
@@ -70,7 +68,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Returns a setup of equal devices without options.
+    /// Returns a setup of equal devices, without options.
     pub fn new(devices: usize) -> Setup {
         Setup {
             devices,
@@ -84,7 +82,7 @@ impl Setup {
     }
 }
 
-/// A place where ggml refuses the graph, aborts, or computes a wrong result.
+/// A fault at a record, or in the whole graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// The kind.
@@ -95,7 +93,7 @@ pub struct Fault {
     pub why: String,
 }
 
-/// A graph's states and faults.
+/// The states and faults of a graph.
 #[derive(Clone, Debug)]
 pub struct Inference {
     /// The state of every record up to the refused one.
@@ -104,18 +102,18 @@ pub struct Inference {
     pub leaves: BTreeMap<usize, SplitState>,
     /// True for each record that the host computes.
     pub on_host: Vec<bool>,
-    /// The faults in order. Only the last may abort.
+    /// The faults in order. Only the last fault may abort.
     pub faults: Vec<Fault>,
 }
 
 impl Inference {
-    /// Returns the worst verdict.
+    /// Returns the worst verdict of the faults.
     pub fn verdict(&self) -> Verdict {
         let verdicts = self.faults.iter().map(|f| f.kind.verdict());
         verdicts.max().unwrap_or(Verdict::Ok)
     }
 
-    /// Returns the aborting fault.
+    /// Returns the fault that aborts.
     pub fn refused(&self) -> Option<&Fault> {
         self.faults
             .iter()
@@ -128,7 +126,7 @@ fn of_graph(kind: FaultKind, why: String) -> Fault {
     Fault { kind, record, why }
 }
 
-/// Returns the fault that refuses the whole graph, before any op.
+/// Returns the fault of the whole graph, if ggml refuses the graph before the first op.
 fn of_setup(records: &[Record], setup: &Setup) -> Option<Fault> {
     if let Some(name) = &setup.architecture
         && REFUSED.contains(&name.as_str())
@@ -180,7 +178,7 @@ pub fn infer(records: &[Record], setup: &Setup) -> Inference {
     }
     for (i, t) in records.iter().enumerate() {
         let host = out.on_host[i];
-        // The host holds whole tensors and gathers the devices' parts.
+        // The host holds whole tensors and gathers the parts from the devices.
         let state = if host {
             Ok(SplitState::Mirrored)
         } else if let Some(state) = out.leaves.get(&i) {
@@ -249,7 +247,7 @@ pub(super) fn call<'a>(records: &'a [Record], states: &'a [SplitState], i: usize
     }
 }
 
-/// True if the host computes the record: host memory, views of it, writes to it, and ops that read a host weight.
+/// True if the host computes the record: host memory, views of host memory, writes to it, and ops with a host weight.
 fn on_host(records: &[Record], setup: &Setup, so_far: &[bool], i: usize) -> bool {
     let t = &records[i];
     if t.is_view && t.root != i {

@@ -1,5 +1,3 @@
-//! A graph's layers by tensor names, and each layer's heads.
-
 use std::collections::BTreeMap;
 
 use tpc_gguf::TensorName;
@@ -9,14 +7,12 @@ use crate::op::GgmlOp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heads {
-    /// Attention heads.
     Attention {
         q: u64,
         kv: u64,
         k_dim: u64,
         v_dim: u64,
     },
-    /// Delta rule heads.
     Recurrent {
         k: u64,
         v: u64,
@@ -25,7 +21,7 @@ pub(super) enum Heads {
     },
 }
 
-/// Returns the layer of an expert weight, by name.
+/// Returns the layer in the name of an expert weight.
 pub fn expert_layer(name: &str) -> Option<u64> {
     let (layer, rest) = TensorName::parse(name).block()?;
     rest.contains("_exps").then_some(u64::from(layer))
@@ -36,7 +32,8 @@ pub(super) struct Layers {
 }
 
 impl Layers {
-    /// Returns the records' layers: of a weight or cache by its name, of an op the last layer that it depends on.
+    /// Returns the layers of records. A name gives the layer of a weight or cache; an op has the last layer that it
+    /// depends on.
     pub(super) fn from_records(records: &[Record]) -> Layers {
         let mut of: Vec<Option<usize>> = Vec::with_capacity(records.len());
         for t in records {

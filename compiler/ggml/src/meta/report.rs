@@ -1,5 +1,3 @@
-//! Diagnostics of faults and repairs.
-
 use std::collections::BTreeMap;
 
 use super::codes;
@@ -10,7 +8,7 @@ use crate::capture::Record;
 use tpc_diag::{Diagnostic, Line, Message, Name, Quantity, message};
 use tpc_gguf::TensorName;
 
-/// Returns diagnostics for a graph's faults and the repairs.
+/// Returns diagnostics for the faults of a graph and for the repairs.
 pub fn diagnose(records: &[Record], setup: &Setup) -> Vec<Diagnostic> {
     let repaired = repair(records, setup, EQUATIONS, Limits::default());
     let mut out: Vec<Diagnostic> = Vec::new();
@@ -48,7 +46,7 @@ fn name(t: &Record) -> Name {
     TensorName::parse(&t.name).into()
 }
 
-/// Returns a record's line and op. Records that a repair adds do not have a line.
+/// Returns the line and the op of a record. Records of a repair have no line.
 fn place(t: &Record) -> Message {
     match t.line {
         0 => message!("{}: ", t.op.to_string()),
@@ -56,7 +54,7 @@ fn place(t: &Record) -> Message {
     }
 }
 
-/// Returns a change with a star for each number, so that repairs of several layers have one pattern.
+/// Returns a change with a star for each number, which repairs of several layers share.
 fn pattern(diff: &str) -> String {
     let mut out = String::new();
     for c in diff.chars() {
@@ -69,7 +67,7 @@ fn pattern(diff: &str) -> String {
     out
 }
 
-/// Returns one note per pattern, with its number of repairs.
+/// Returns one note per pattern, with the number of repairs.
 fn of_repairs(repairs: &[Repair]) -> Vec<Diagnostic> {
     let mut alike: BTreeMap<String, usize> = BTreeMap::new();
     for r in repairs {

@@ -1,4 +1,4 @@
-//! Silent faults: accepted calls with a wrong result.
+//! Silent faults: accepted ops with a wrong result.
 
 use super::fault::FaultKind;
 use super::rules::Call;

@@ -1,5 +1,3 @@
-//! States: the distribution of a tensor over the devices.
-
 use std::fmt;
 
 /// The maximum number of segments of a split axis.
@@ -10,7 +8,7 @@ pub const MAX_SEGMENTS: usize = 16;
 pub enum SplitState {
     /// Every device holds the whole tensor.
     Mirrored,
-    /// Every device holds a summand. Reads reduce the sum first.
+    /// Every device holds one summand. A read reduces the sum first.
     Partial,
     /// Every device holds a part of one axis.
     Split(Split),
@@ -21,7 +19,7 @@ pub enum SplitState {
 pub struct Split {
     /// The axis, 0 to 3.
     pub axis: usize,
-    /// The segments, in order; each device holds a part of each.
+    /// The segments in order. Each device holds a part of each segment.
     pub segments: Vec<Segment>,
 }
 
@@ -75,7 +73,7 @@ impl Split {
         self.len() == 0
     }
 
-    /// Returns each device's total length.
+    /// Returns the total length on each device.
     pub fn per_device(&self) -> Vec<u64> {
         let devices = self.segments.first().map_or(0, |s| s.sizes.len());
         (0..devices)
@@ -83,7 +81,7 @@ impl Split {
             .collect()
     }
 
-    /// Returns the split with every length times `to / from`; `None` if a length is not an integer.
+    /// Returns the split with every length multiplied by `to / from`; `None` if a length is not an integer.
     pub fn scaled(&self, to: u64, from: u64) -> Option<Split> {
         let scale = |&n: &u64| {
             let n = n.checked_mul(to)?;
@@ -103,8 +101,8 @@ impl Split {
         })
     }
 
-    /// Returns a split with one segment of length `len` along `axis`, in the same proportions; `None` if a part is not
-    /// an integer.
+    /// Returns a split with one segment of length `len` along `axis`, in the same proportions; `None` if a part is
+    /// not an integer.
     pub fn shared(&self, axis: usize, len: u64) -> Option<Split> {
         let whole = self.len().max(1);
         Split::one(axis, self.per_device())
@@ -112,7 +110,7 @@ impl Split {
             .filter(|s| s.len() == len)
     }
 
-    /// Returns the starts of the segments, and the end of the last.
+    /// Returns the start of each segment, and the end of the last segment.
     pub fn bounds(&self) -> Vec<u64> {
         let mut at = 0;
         let mut out = vec![0];
@@ -127,7 +125,7 @@ impl Split {
 }
 
 impl SplitState {
-    /// Returns the state that a reader sees.
+    /// Returns the state that a reader sees: partial sums are mirrored.
     #[must_use]
     pub fn seen(&self) -> &SplitState {
         match self {
@@ -149,7 +147,7 @@ impl SplitState {
         self.split().map(|s| s.axis)
     }
 
-    /// True if ops on every device see the whole tensor.
+    /// True if every device sees the whole tensor.
     pub const fn is_whole(&self) -> bool {
         matches!(self, SplitState::Mirrored | SplitState::Partial)
     }

@@ -1,7 +1,5 @@
-//! The states of weights and caches, by name.
-//!
-//! A pattern names the split axis and the unit that stays together: query heads with their key head, or blocks of the
-//! next matrix. Other tensors are mirrored.
+//! The states of weights and caches. A name pattern gives the split axis and the unit that stays on one device. Other
+//! tensors are mirrored.
 
 use tpc_gguf::TensorName;
 use tpc_ir::RANK;
@@ -14,7 +12,6 @@ use crate::capture::Record;
 pub(super) struct Proportions(Vec<f64>);
 
 impl Proportions {
-    /// Returns equal parts, or the given proportions (`-ts`).
     pub(super) fn new(devices: usize, given: &[f64]) -> Proportions {
         let share = |i: usize| {
             given
@@ -26,7 +23,7 @@ impl Proportions {
     }
 
     /// Returns the devices' parts of `len` in multiples of `granule`, rounded down one device after another. Each
-    /// layer begins with another device; the last one gets the remainder.
+    /// layer begins with another device; the last device gets the remainder.
     fn parts(&self, len: u64, granule: u64, layer: usize) -> Vec<u64> {
         let n = self.0.len();
         let total: f64 = self.0.iter().sum();
@@ -48,19 +45,16 @@ impl Proportions {
     }
 }
 
-/// The unit of a split axis, which stays on one device.
+/// The unit of a split axis that stays on one device.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// A key head with its query heads.
     KvGroup,
-    /// Queries, keys and values, one after another. Each part is split in units of key heads.
+    /// Queries, keys and values, concatenated. Each is split in units of key heads.
     Fused,
-    /// A recurrence's key head.
     Recurrent,
     /// Indices that the named matrix contracts. The granule is at least 128 elements if that divides the axis, else a
     /// block.
     Inner(&'static str),
-    /// A vocabulary row.
     Vocabulary,
 }
 
@@ -161,7 +155,7 @@ impl<'r> Weights<'r> {
             let layer = layer as usize;
             return match kind {
                 "k" | "v" => self.split(t, 0, Unit::KvGroup, layer),
-                // A recurrence's states are split like its weights.
+                // The states of a recurrence are split like the weights.
                 "r" => self
                     .has(layer, "ssm_conv1d.weight")
                     .then(|| self.channels(t, layer))?,
@@ -175,7 +169,7 @@ impl<'r> Weights<'r> {
         let layer = layer as usize;
         match rest {
             "ffn_down_exps.bias" => return Some(SplitState::Partial),
-            // Norms with a row per head are split by heads.
+            // Norms with a row per head are split like the heads.
             "attn_q_norm.weight" | "attn_k_norm.weight" if t.ne()[1] > 1 => {
                 return self.split(t, 1, Unit::KvGroup, layer);
             }
@@ -247,7 +241,6 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// Returns a segment of `len` indices in equal units.
     fn units(&self, len: u64, units: u64, layer: usize) -> Option<Segment> {
         let granule = (units > 0 && len.is_multiple_of(units)).then(|| len / units)?;
         Some(self.segment(len, granule, layer))
@@ -260,8 +253,7 @@ impl<'r> Weights<'r> {
         }
     }
 
-    /// Splits a tensor of a layer whose heads are unknown. The granule is at least 128 elements if that divides the
-    /// axis, else a block.
+    /// Splits a tensor of a layer whose heads are unknown. The granule is that of [`Unit::Inner`].
     fn blocks(&self, t: &Record, axis: usize, layer: usize) -> Option<SplitState> {
         let len = t.ne()[axis];
         let block = t.dtype.block_len();
@@ -275,7 +267,7 @@ impl<'r> Weights<'r> {
         Some(Split { axis, segments }.into())
     }
 
-    /// Returns the split of a convolution's state: some values per channel of the fused projection.
+    /// Returns the split of a convolution's state: several values per channel of the fused projection.
     fn channels(&self, t: &Record, layer: usize) -> Option<SplitState> {
         let conv = self.find(layer, "ssm_conv1d.weight")?;
         let state = self.split(conv, 1, Unit::Fused, layer)?;

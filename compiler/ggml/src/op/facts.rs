@@ -1,34 +1,32 @@
-//! The columns of the table of ops.
-
 use super::words::ParamWords;
 
-/// An entry of the table.
+/// An entry of the table of ops.
 #[derive(Clone, Copy, Debug)]
 pub struct OpFacts {
     /// ggml's name.
     pub name: &'static str,
-    /// The structure.
+    /// The family.
     pub family: Family,
-    /// The number of leading sources that ggml's constructors always set. Later sources are optional.
+    /// The number of sources that ggml's constructors always set. Later sources are optional.
     pub least_sources: usize,
-    /// ggml's rule for a split among devices.
+    /// ggml's rule for splitting the op among devices.
     pub split_rule: SplitRule,
-    /// The counterpart in the IR.
+    /// The equivalent in the IR.
     pub lowering: Lowering,
-    /// The use of the `op_params` words.
+    /// The meaning of the `op_params` words.
     pub words: ParamWords,
 }
 
-/// An op's structure, as far as rules of several ops depend on it.
+/// The structure of an op, if rules for several ops depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Memory that the caller or an earlier graph fills.
     Leaf,
-    /// A view of the source's memory.
+    /// A view of another tensor's memory.
     View,
     /// A function of each element: `out[i] = f(x[i])`.
     Elementwise,
-    /// A function of two elements, with the second operand repeated: `out[i] = f(x[i], y[i mod sizes])`.
+    /// A function of two elements; the second operand is repeated: `out[i] = f(x[i], y[i mod sizes])`.
     Binary,
     /// A gated activation of two operands, or of the halves of one operand's rows.
     Gated,
@@ -36,16 +34,16 @@ pub enum Family {
     Norm,
     /// A copy of a tensor's elements, into new memory or a view.
     Copy,
-    /// A common name of several ops.
+    /// A name that several ops share.
     Generic,
-    /// Other.
+    /// Any other op.
     Other,
 }
 
 /// ggml's rule for splitting an op among devices; see `crate::meta`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitRule {
-    /// Leaves, and common names of several ops.
+    /// No rule: leaves, and names that several ops share.
     None,
     /// A matrix product.
     Product,
@@ -55,7 +53,7 @@ pub enum SplitRule {
     Binary,
     /// A sum with rows of selected experts.
     AddId,
-    /// All sources in one state.
+    /// An op whose sources all have one state.
     SameState,
     /// A gated activation.
     Gated,
@@ -63,9 +61,9 @@ pub enum SplitRule {
     WholeRows,
     /// A rotation.
     Rope,
-    /// Rows by index.
+    /// A gather of rows by index.
     GetRows,
-    /// Writes of rows by index.
+    /// A scatter of rows by index.
     SetRows,
     /// A concatenation.
     Concat,
@@ -73,7 +71,7 @@ pub enum SplitRule {
     Pad,
     /// A permutation of axes.
     Permute,
-    /// The same elements under other sizes.
+    /// The same elements with other sizes.
     Reshape,
     /// A view.
     View,
@@ -85,24 +83,23 @@ pub enum SplitRule {
     Convolution,
     /// The gated delta rule.
     DeltaNet,
-    /// Every device computes the op on whole sources.
+    /// An op that every device computes from whole sources.
     Mirrored,
 }
 
-/// An op's counterpart in the IR.
+/// The equivalent of an op in the IR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering {
     /// Memory or a view of it.
     Memory,
     /// One or several IR ops; see `crate::capture`.
     Lowered,
-    /// No counterpart, for this reason: operands and result stay whole.
+    /// No equivalent, for this reason. Operands and result stay whole on every device.
     Opaque(&'static str),
-    /// No counterpart: records name a member of the family instead.
+    /// No equivalent: captures use the names of the individual ops.
     Generic,
 }
 
-/// The reasons for ops without a counterpart.
 pub(super) const TRAINING: &str = "a training op needs whole operands";
 pub(super) const CUSTOM: &str = "an unknown function of the program needs whole operands";
 pub(super) const IMAGE: &str = "an image or signal op needs whole operands";

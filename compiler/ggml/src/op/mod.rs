@@ -1,15 +1,12 @@
 //! ggml's ops, parsed from a capture's `op` name and `op_params` words.
 //!
-//! - `table` has a line with the facts ([`OpFacts`]) per op of `ggml.h`; the compiler then names the matches to fill.
-//!   [`OpKind`] is an op's identity, [`GgmlOp`] a record's op with its parameters, [`LoweredOp`] an op with a
-//!   counterpart in the IR.
-//! - `facts` has the table's columns.
-//! - `params` decodes an op's words; `words` records the use of each word, so that none is lost silently.
-//! - `number` has the op numbers of messages.
+//! - `table` has a line with the facts ([`OpFacts`]) per op of `ggml.h`. [`OpKind`] is an op's identity, [`GgmlOp`] a
+//!   record's op with its parameters, [`LoweredOp`] an op with an equivalent in the IR.
+//! - `params` decodes the words; `words` classifies each word, so that none is lost silently.
 //!
-//! No other module compares op names. They are the results of `ggml_op_desc`: a kind of `UNARY` or `GLU` has its own
-//! name (`SILU`, `SWIGLU`). Unknown names become [`GgmlOp::Unknown`], invalid words [`GgmlOp::Malformed`]: tpc plans
-//! around both. The record keeps the words.
+//! No other module compares op names. Names are the results of `ggml_op_desc`: each kind of `UNARY` or `GLU` has its
+//! own name (`SILU`, `SWIGLU`). Unknown names become [`GgmlOp::Unknown`], invalid words [`GgmlOp::Malformed`]; tpc
+//! keeps their operands whole.
 
 mod facts;
 mod number;

@@ -1,9 +1,8 @@
-//! The op numbers in ggml's messages and files.
-
 use super::table::OpKind;
 
 impl OpKind {
-    /// Returns the op with this number. The kinds of `UNARY` and `GLU` are separate ops, selected by `first_param`.
+    /// Returns the op with this number in ggml's messages and files. `first_param` selects the kind of `UNARY` or
+    /// `GLU`.
     pub fn from_number(number: u32, first_param: i32) -> Option<OpKind> {
         let kinds = |first: OpKind, end: usize| {
             let own = OpKind::ALL.get(first as usize..end)?;

@@ -1,5 +1,4 @@
-//! Decodes `op_params` words. A word has 32 bits: an integer or an f32. The positions follow the constructors in
-//! `ggml.c`.
+//! Decodes `op_params` words: 32-bit integers or f32 numbers. The positions follow the constructors in `ggml.c`.
 
 use tpc_ir::RANK;
 
@@ -7,7 +6,7 @@ use tpc_ir::RANK;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("op_params[{index}] is {word}, expected {expected}")]
 pub struct ParamError {
-    /// The position.
+    /// The position of the word.
     pub index: usize,
     /// The word as an integer.
     pub word: i32,
@@ -15,7 +14,7 @@ pub struct ParamError {
     pub expected: &'static str,
 }
 
-/// A record's words. Missing words are 0.
+/// The words of a record. Missing words are 0.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a>(pub(super) &'a [i32]);
 
@@ -28,7 +27,6 @@ impl Words<'_> {
         f32::from_bits(self.int(index).cast_unsigned())
     }
 
-    /// Returns a non-negative word.
     fn size(self, index: usize) -> Result<u64, ParamError> {
         u64::try_from(self.int(index)).map_err(|_| self.wrong(index, "0 or more"))
     }
@@ -74,7 +72,7 @@ macro_rules! floats {
 floats! {
     /// The parameters of `NORM`, `RMS_NORM` and `L2_NORM`.
     Norm {
-        /// Added to the mean of the squares.
+        /// The summand of the mean square.
         eps = 0,
     }
 }
@@ -106,7 +104,7 @@ floats! {
         start = 0,
         /// The exclusive bound.
         stop = 1,
-        /// The difference of neighbours.
+        /// The difference of consecutive numbers.
         step = 2,
     }
 }
@@ -156,7 +154,7 @@ floats! {
 pub struct GroupNorm {
     /// The number of channel groups (axis 2).
     pub groups: u64,
-    /// Added to the variance.
+    /// The summand of the variance.
     pub eps: f32,
 }
 
@@ -190,12 +188,12 @@ impl Decode for Glu {
     }
 }
 
-/// The parameters of `ACC` and `SET`: a view of the first operand, which the second is written to.
+/// The parameters of `ACC` and `SET`: the view of the first operand that the second operand is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetView {
     /// The strides of axes 1 to 3 in bytes.
     pub nb: [u64; RANK - 1],
-    /// The offset in the first operand in bytes.
+    /// The offset of the view in the first operand, in bytes.
     pub offset: u64,
 }
 
@@ -255,7 +253,7 @@ impl Decode for Permute {
 /// The parameters of `DIAG_MASK_INF` and `DIAG_MASK_ZERO`: row `i` keeps its first `n_past + i + 1` columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiagMask {
-    /// The tokens before the first row.
+    /// The number of tokens before the first row.
     pub n_past: u64,
 }
 
@@ -277,7 +275,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Returns a word's precision. As in ggml, any word but 10 is the default.
+    /// Returns the precision for a word. As in ggml, every word except 10 is the default.
     const fn of_word(word: i32) -> Precision {
         match word {
             10 => Precision::F32,
@@ -308,7 +306,7 @@ pub struct FlashAttnExt {
     pub scale: f32,
     /// The largest ALiBi slope; 0 without ALiBi.
     pub max_bias: f32,
-    /// The bound of the logits by `tanh`; 0 without a bound.
+    /// The `tanh` bound of the logits; 0 without a bound.
     pub softcap: f32,
     /// The sums' precision.
     pub precision: Precision,
@@ -325,18 +323,18 @@ impl Decode for FlashAttnExt {
     }
 }
 
-/// The elements that RoPE rotates together.
+/// The pairs of elements that RoPE rotates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeMode {
-    /// Pairs of neighbours (0).
+    /// Pairs of neighbours (mode 0).
     Norm,
-    /// Pairs half of the rotated elements apart (2).
+    /// Pairs at a distance of half the rotated elements (mode 2).
     Neox,
-    /// Like NeoX, but each section of the row has its own position (8).
+    /// NeoX pairs; each section of the row has its own position (mode 8).
     Mrope,
-    /// Like `Mrope`, for images (24).
+    /// `Mrope` for images (mode 24).
     Vision,
-    /// Like `Mrope`, with interleaved sections (40).
+    /// `Mrope` with interleaved sections (mode 40).
     Imrope,
 }
 
@@ -345,9 +343,9 @@ pub enum RopeMode {
 pub struct Rope {
     /// The number of rotated elements per row.
     pub n_dims: u64,
-    /// The pairing.
+    /// The mode.
     pub mode: RopeMode,
-    /// The training context, for YaRN.
+    /// The training context in tokens, for YaRN.
     pub n_ctx_orig: u64,
     /// The base of the frequencies.
     pub freq_base: f32,
@@ -361,9 +359,9 @@ pub struct Rope {
     pub beta_fast: f32,
     /// The number of rotations below which YaRN interpolates.
     pub beta_slow: f32,
-    /// The pairs per section, for modes with sections.
+    /// The pairs per section, in modes with sections.
     pub sections: [u64; 4],
-    /// The first rotated element of a row.
+    /// The index of the first rotated element of a row.
     pub offset: u64,
 }
 
@@ -411,11 +409,11 @@ pub enum PoolKind {
 pub struct Pool2d {
     /// The pooling function.
     pub kind: PoolKind,
-    /// The window.
+    /// The window, in elements per axis.
     pub window: [u64; 2],
-    /// The stride.
+    /// The stride, in elements per axis.
     pub stride: [u64; 2],
-    /// The padding before and after each axis.
+    /// The padding before and after each axis, in elements.
     pub pad: [u64; 2],
 }
 
@@ -438,12 +436,12 @@ impl Decode for Pool2d {
     }
 }
 
-/// The parameters of `PAD`: added elements per axis.
+/// The parameters of `PAD`: the number of added elements per axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pad {
-    /// Before the first element.
+    /// The number of elements before the first element.
     pub before: [u64; RANK],
-    /// After the last element.
+    /// The number of elements after the last element.
     pub after: [u64; RANK],
     /// True if the added elements wrap around; otherwise they are zeros.
     pub circular: bool,
@@ -467,7 +465,7 @@ impl Decode for Pad {
 /// The parameters of `ROLL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roll {
-    /// The shift of each axis.
+    /// The shift of each axis, in elements.
     pub shifts: [i32; RANK],
 }
 
@@ -482,9 +480,9 @@ impl Decode for Roll {
 /// The order of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortOrder {
-    /// Smallest first.
+    /// The smallest element first.
     Ascending,
-    /// Largest first.
+    /// The largest element first.
     Descending,
 }
 
@@ -542,7 +540,7 @@ impl Decode for Tri {
 /// The parameters of `SSM_SCAN` and `GATED_DELTA_NET`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recurrence {
-    /// The number of last states in the result; 0 counts as 1.
+    /// The number of final states in the result; 0 counts as 1.
     pub n_states: u64,
 }
 
@@ -570,7 +568,7 @@ impl Decode for HcPre {
             1 => true,
             _ => return Err(words.wrong(1, "0 or 1")),
         };
-        // Older versions had no factor, and a word of 0.
+        // Older versions wrote 0 and had no factor.
         let scale = match words.int(0) {
             0 => 1.0,
             _ => words.float(0),
@@ -582,9 +580,9 @@ impl Decode for HcPre {
 /// The parameters of `DSV4_HC_COMB`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HcComb {
-    /// Added to the divisors.
+    /// The summand of the divisors.
     pub eps: f32,
-    /// The rounds that normalise rows and columns.
+    /// The number of rounds that normalise rows and columns.
     pub iterations: u64,
 }
 

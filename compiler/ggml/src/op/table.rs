@@ -1,4 +1,4 @@
-//! Every op of ggml 0.22, in the order of `ggml.h` for comparison.
+//! Every op of ggml 0.22, in the order of `ggml.h`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -19,8 +19,8 @@ use super::words::{
 /// Declares [`OpKind`], [`GgmlOp`] and [`LoweredOp`] from lines `Variant(Parameters) = "NAME", Family, sources,
 /// SplitRule, lowering;`.
 ///
-/// The lowering is `lowered(WORDS)`, `memory(WORDS)`, `opaque(REASON)` or `generic`; `WORDS` is the use of the op's
-/// words.
+/// The lowering is `lowered(WORDS)`, `memory(WORDS)`, `opaque(REASON)` or `generic`. `WORDS` gives the meaning of the
+/// op's words.
 macro_rules! ops {
     (@decode $variant:ident, $words:ident) => {
         GgmlOp::$variant
@@ -98,7 +98,7 @@ macro_rules! ops {
             }
         }
 
-        /// A record's op with its parameters.
+        /// The op of a record, with its parameters.
         #[derive(Clone, Debug, PartialEq)]
         pub enum GgmlOp {
             $(#[doc = concat!("`", $name, "`.")] $variant $(($params))?,)*
@@ -108,14 +108,14 @@ macro_rules! ops {
             Unknown(String),
         }
 
-        /// An op with a counterpart in the IR. Variants of other ops are uninhabited and need no match arm.
+        /// An op with an equivalent in the IR. Variants of other ops are uninhabited and need no match arm.
         #[derive(Clone, Copy, Debug)]
         pub enum LoweredOp<'a> {
             $(#[doc = concat!("`", $name, "`.")] $variant(ops!(@field 'a $lowering $($params)?)),)*
         }
 
         impl GgmlOp {
-            /// Parses an op by name and words. Missing words are 0.
+            /// Parses an op's name and words. Missing words are 0.
             pub fn parse(name: &str, words: &[i32]) -> GgmlOp {
                 let op = match name {
                     $($name => ops!(@decode $variant $($params)?, words),)*
@@ -133,7 +133,7 @@ macro_rules! ops {
                 }
             }
 
-            /// Returns the op if it has a counterpart in the IR.
+            /// Returns the op if it has an equivalent in the IR.
             pub const fn lowered(&self) -> Option<LoweredOp<'_>> {
                 match self {
                     $(GgmlOp::$variant $((ops!(@bind p $params)))? => {
@@ -319,7 +319,7 @@ impl GgmlOp {
         }
     }
 
-    /// Returns the use of a word of the op's `op_params`.
+    /// Returns the meaning of a word of `op_params`.
     pub fn word_use(&self, index: usize) -> WordUse {
         let is_plain = |mode| matches!(mode, RopeMode::Norm | RopeMode::Neox);
         match (self, self.kind()) {

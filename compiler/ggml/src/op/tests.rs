@@ -1,8 +1,6 @@
-//! Compares the table with ggml's header, and tests invalid words.
-
 use super::{Family, GgmlOp, OpKind, Precision, RopeMode};
 
-/// The ops of ggml 0.22, then the kinds of UNARY and GLU, in its header's order.
+/// The ops of ggml 0.22, then the kinds of UNARY and GLU, in the header's order.
 const GGML: &str = "NONE DUP ADD ADD_ID ADD1 ACC SUB MUL DIV SQR SQRT LOG SIN COS SUM SUM_ROWS CUMSUM MEAN ARGMAX \
     COUNT_EQUAL REPEAT REPEAT_BACK CONCAT SILU_BACK NORM RMS_NORM RMS_NORM_BACK GROUP_NORM L2_NORM MUL_MAT MUL_MAT_ID \
     OUT_PROD SCALE SET CPY CONT RESHAPE VIEW PERMUTE TRANSPOSE GET_ROWS GET_ROWS_BACK SET_ROWS DIAG DIAG_MASK_INF \

@@ -1,29 +1,24 @@
-//! The use of `op_params` words: each is decoded, kept, without effect, or invalid.
-
-/// The use of a word.
+/// The meaning of an `op_params` word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordUse {
-    /// Decoded into parameters, or kept with an op without a rule.
+    /// A decoded word, or a word that an op without a rule keeps.
     Read,
-    /// Without effect on the result, for this reason.
+    /// A word without effect on the result, for this reason.
     Ignored(&'static str),
-    /// Not a word of ggml's op. A record with a value other than 0 has an unknown meaning.
+    /// A word that ggml's op does not have. The meaning of a value other than 0 is unknown.
     Unknown,
 }
 
 use WordUse::{Ignored, Read, Unknown};
 
-/// The use of all words of an op.
+/// The meanings of all words of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParamWords {
-    /// The first words.
     first: &'static [WordUse],
-    /// All later words.
     rest: WordUse,
 }
 
 impl ParamWords {
-    /// Returns the use of these words only.
     const fn list(first: &'static [WordUse]) -> ParamWords {
         ParamWords {
             first,
@@ -35,7 +30,7 @@ impl ParamWords {
         ParamWords { first: &[], rest }
     }
 
-    /// Returns the use of a word.
+    /// Returns the meaning of a word.
     pub fn at(self, index: usize) -> WordUse {
         self.first.get(index).copied().unwrap_or(self.rest)
     }
@@ -68,7 +63,7 @@ pub(super) const ROPE: ParamWords = ParamWords::list(&[
     LEGACY, Read, Read, LEGACY, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read, Read,
     Read,
 ]);
-/// The words of `ROPE` with the section sizes. Modes without sections ignore these words.
+/// The section sizes of `ROPE`. Modes without sections ignore these words.
 pub(super) const ROPE_SECTIONS: std::ops::RangeInclusive<usize> = 11..=14;
 
 pub(super) const fn read(n: usize) -> ParamWords {

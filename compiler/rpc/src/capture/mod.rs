@@ -1,8 +1,8 @@
-//! Captures: clients' graphs in the format that `tpc lint --graph` reads.
+//! Captures: graphs of clients, in the format that `tpc lint --graph` reads.
 //!
-//! A capturing device looks like an ordinary device to the client. It drops written data, reads zeros, and records
-//! graphs instead of computing them; large weights need not be sent. A capture adds the role of each leaf ([`roles`])
-//! and the sizes of further graphs of the same structure ([`structure`]).
+//! To the client, a capturing device looks like an ordinary device. It drops written data, returns zeros, and records
+//! graphs instead of computing them. Large weights need not be sent. A capture includes the role of each leaf
+//! ([`roles`]), and the sizes of other graphs of the same structure ([`structure`]).
 
 mod records;
 mod roles;
@@ -31,7 +31,7 @@ impl Captures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns one text per kind of graph, in order of first occurrence, with the sizes of all its graphs.
+    /// Returns one capture per kind of graph, in order of first occurrence, with the sizes of all its graphs.
     pub fn texts(&self) -> Vec<String> {
         let kinds = self.structures().records();
         kinds.iter().map(|records| write(records)).collect()
@@ -56,7 +56,6 @@ impl Device for Captures {
 struct Capturing {
     captures: Captures,
     roles: Roles,
-    /// The last recorded graph; its repetitions are only counted.
     last: Option<Arc<Graph>>,
 }
 

@@ -1,5 +1,3 @@
-//! Converts graphs to the records of a capture.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -24,7 +22,7 @@ pub struct Recorded {
     pub graph: Arc<Graph>,
     /// Leaves before their first use, and computed tensors in execution order.
     pub records: Vec<Record>,
-    /// The graph position of each record.
+    /// The position of each record in the graph.
     pub tensors: Vec<usize>,
 }
 
@@ -32,7 +30,8 @@ impl Recorded {
     /// Records a graph.
     ///
     /// # Errors
-    /// Returns [`Refusal::Tensor`] for a leaf with a partial element, or for a computed tensor with gaps and views.
+    /// Returns [`Refusal::Tensor`] for a leaf whose memory ends inside an element, or for a computed tensor with gaps
+    /// and views.
     pub fn of_graph(graph: &Arc<Graph>, roles: &Roles) -> Result<Recorded, Refusal> {
         let mut writing = Writing {
             graph,
@@ -58,7 +57,8 @@ impl Recorded {
         })
     }
 
-    /// Returns a key that graphs of different sizes share: the records without sizes, and the addresses of the weights.
+    /// Returns a key for graphs that differ only in sizes: the records without sizes, and the addresses of the
+    /// weights.
     pub fn structure(&self) -> String {
         let mut out = key(&self.records);
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -71,7 +71,7 @@ impl Recorded {
         out
     }
 
-    /// Returns a key of everything that determines the program: the records, and the addresses of the weights.
+    /// Returns a key for equal programs: the records, and the addresses of the weights.
     pub fn form(&self) -> String {
         let mut out = String::new();
         for (t, &tensor) in self.records.iter().zip(&self.tensors) {
@@ -89,14 +89,13 @@ impl Recorded {
     }
 }
 
-/// Returns the sizes of a tensor's memory as one row.
 fn row(t: &Tensor) -> Option<[u64; RANK]> {
     let (bytes, width) = (t.bytes()?, t.dtype.block_bytes());
     let blocks = bytes.checked_div(width).filter(|n| n * width == bytes)?;
     Some([blocks.checked_mul(t.dtype.block_len())?, 1, 1, 1])
 }
 
-/// Returns the records of the largest graph with the sizes of the others, which must have the same structure.
+/// Returns the records of the largest graph, with the sizes of the others, which must have the same structure.
 pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     let largest = graphs.iter().max_by_key(|g| elements(&sizes(&g.records)));
     let Some(largest) = largest else {
@@ -109,12 +108,11 @@ pub fn generalised(graphs: &[Recorded]) -> Vec<Record> {
     with_others(&largest.records, &others)
 }
 
-/// True if a tensor is a view of memory on another server, of which the client has copied the required part.
+/// True if a tensor is a view of memory on another server; the client has copied the required part.
 fn is_elsewhere(graph: &Graph, tensor: usize) -> bool {
     !graph.computes(tensor) && graph.tensors[graph.owner(tensor)].buffer == 0
 }
 
-/// Returns the number of uses of each tensor as a source of a node.
 fn uses(graph: &Graph) -> BTreeMap<usize, i32> {
     let mut out = BTreeMap::new();
     for &node in &graph.nodes {
@@ -135,8 +133,8 @@ fn written(graph: &Graph) -> BTreeSet<usize> {
     computing().filter_map(owner).chain(moments).collect()
 }
 
-/// Strips the scheduler's decoration of a copy's name, `BACKEND#name#number`. The backend has the port, which differs
-/// between runs.
+/// Strips the scheduler's decoration from a copy's name, `BACKEND#name#number`. The backend includes the port, which
+/// differs between runs.
 fn plain(name: &str) -> &str {
     let copied = name
         .split_once('#')
@@ -168,7 +166,7 @@ impl Writing<'_> {
         let mut src = Vec::new();
         for source in self.graph.sources(tensor) {
             match source {
-                // The source list of a conversion (`ggml_cast`) contains the conversion itself.
+                // The sources of a conversion (`ggml_cast`) include the conversion itself.
                 Some(s) if s == tensor => {}
                 Some(s) => src.push(Some(self.source(s)?)),
                 None => src.push(None),
@@ -185,13 +183,13 @@ impl Writing<'_> {
         }
         let is_view = t.op.family() == Family::View;
         if is_view {
-            // Views refer to the memory's owner, whatever the source chain.
+            // A view refers to the owner of the memory, for any chain of sources.
             src.truncate(1);
         }
         let used = self.uses.get(&tensor).copied().unwrap_or(0);
         let mut own = self.record(tensor, root);
         if root.is_none() && !t.is_packed() {
-            // A permuted result without views is recorded as packed: it is written in that order at the end.
+            // A permuted result without views is recorded as packed, because it is written in that order at the end.
             let looks = |&at: &usize| at != tensor && self.graph.owner(at) == tensor;
             if (0..self.graph.tensors.len()).any(|at| looks(&at)) {
                 return Err(gaps(t));
@@ -209,7 +207,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns the record of a source, which may be a new leaf or view of a leaf.
+    /// Returns the record of a source. Appends a leaf, or a view of a leaf, if the record is missing.
     fn source(&mut self, tensor: usize) -> Result<usize, Refusal> {
         if let Some(&at) = self.at.get(&tensor) {
             return Ok(at);
@@ -226,7 +224,7 @@ impl Writing<'_> {
             return Ok(self.push(tensor, record));
         }
         let record = Record {
-            // This graph writes the memory for a later graph, whatever the buffer's role.
+            // This graph writes memory for a later graph, so the buffer's role does not apply.
             role: match self.written.contains(&tensor) {
                 true => Some(Role::State),
                 false => self.roles.of(self.graph, tensor),
@@ -236,7 +234,7 @@ impl Writing<'_> {
         if t.is_packed() {
             return Ok(self.push(tensor, record));
         }
-        // A leaf with gaps or permuted axes is a view of its memory as one row.
+        // A leaf with gaps or permuted axes becomes a view of its memory as one row.
         let ne = row(t).ok_or_else(|| Refusal::Tensor {
             name: t.name.clone(),
             what: "its memory is not a whole number of elements".to_owned(),
@@ -283,7 +281,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Returns the offset of a view in its owner's memory, in bytes.
+    /// Returns the offset of a view in the owner's memory, in bytes.
     fn offset(&self, tensor: usize) -> u64 {
         let (t, owner) = (&self.graph.tensors[tensor], self.graph.owner(tensor));
         let of = &self.graph.tensors[owner];

@@ -1,6 +1,6 @@
-//! The roles of leaves, from the use of their buffers.
+//! The roles of leaves, inferred from the use of their buffers.
 //!
-//! - Buffers with results of a graph also hold inputs, which the client fills before each graph.
+//! - A buffer with results of a graph also holds inputs, which the client fills before each graph.
 //! - A tensor that a graph overwrites but does not create makes its whole buffer a state.
 //! - Data that the client wrote only before the first graph are weights.
 
@@ -20,7 +20,6 @@ pub struct Roles {
     results: BTreeSet<u64>,
     /// Buffers with memory that graphs overwrote but did not create.
     states: BTreeSet<u64>,
-    /// True if a graph has been computed.
     any_graph: bool,
     /// The ranges of each buffer written after the first graph.
     later: BTreeMap<u64, BTreeMap<u64, u64>>,
@@ -34,7 +33,7 @@ impl Roles {
         self.later.remove(&buffer);
     }
 
-    /// Records a write. Returns true if the span was a weight until now.
+    /// Records a write. Returns true if the span was a weight before the write.
     pub fn written(&mut self, span: Span) -> bool {
         let held = self.results.contains(&span.buffer) || self.states.contains(&span.buffer);
         let is_new = self.any_graph
@@ -85,7 +84,7 @@ impl Roles {
         })
     }
 
-    /// True if the client wrote any of these bytes after the first graph. A buffer's id is its address.
+    /// True if the client wrote one of these bytes after the first graph. The id of a buffer is its address.
     fn was_written_later(&self, buffer: u64, data: u64, len: u64) -> bool {
         let Some(start) = data.checked_sub(buffer) else {
             return false;

@@ -1,7 +1,5 @@
-//! Graphs that differ only in sizes.
-//!
-//! Several graphs show which sizes depend on the batch. The capture of a kind is its largest graph, with the sizes of
-//! the others.
+//! Graphs that differ only in sizes, which show the dimensions that depend on the batch. The capture has the largest
+//! graph, with the sizes of the others.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,13 +8,12 @@ use tpc_ggml::capture::Record;
 use tpc_ggml::op::Family;
 use tpc_ir::RANK;
 
-/// The maximum number of size sets per kind, besides the largest graph's.
+/// The maximum number of size sets per kind, in addition to the largest graph's.
 const MAX_SIZES: usize = 15;
 const MAX_KINDS: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Structures {
-    /// The position of each key in `kinds`.
     known: BTreeMap<String, usize>,
     kinds: Vec<Kind>,
     computed: u64,
@@ -25,7 +22,7 @@ pub(super) struct Structures {
 #[derive(Debug)]
 struct Kind {
     records: Vec<Record>,
-    /// The sizes of the other graphs, one entry per record.
+    /// The sizes of the other graphs; each graph has one entry per record.
     others: Vec<Vec<[u64; RANK]>>,
 }
 
@@ -33,19 +30,16 @@ pub(super) fn sizes(records: &[Record]) -> Vec<[u64; RANK]> {
     records.iter().map(Record::ne).collect()
 }
 
-/// Returns the number of elements of all tensors.
 pub(super) fn elements(sizes: &[[u64; RANK]]) -> u64 {
     let each = sizes.iter().map(|ne| ne.iter().product::<u64>());
     each.fold(0, u64::saturating_add)
 }
 
 impl Structures {
-    /// Counts a repetition.
     pub(super) fn again(&mut self) {
         self.computed += 1;
     }
 
-    /// Returns the number of computed graphs.
     pub(super) const fn computed(&self) -> u64 {
         self.computed
     }
@@ -66,7 +60,6 @@ impl Structures {
         self.kinds[at].add(records);
     }
 
-    /// Returns the records of every kind, with all sizes.
     pub(super) fn records(&self) -> Vec<Vec<Record>> {
         self.kinds.iter().map(Kind::with_sizes).collect()
     }
@@ -94,7 +87,6 @@ impl Kind {
     }
 }
 
-/// Adds the sizes of other graphs to records of the same structure.
 pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Vec<Record> {
     let mut out = records.to_vec();
     for (i, record) in out.iter_mut().enumerate() {
@@ -103,7 +95,7 @@ pub(super) fn with_others(records: &[Record], others: &[Vec<[u64; RANK]>]) -> Ve
     out
 }
 
-/// Returns a key of all except sizes, strides and offsets.
+/// Returns a key of all fields except sizes, strides and offsets.
 pub(super) fn key(records: &[Record]) -> String {
     let mut out = String::new();
     for t in records {

@@ -1,5 +1,3 @@
-//! Captured graphs: the roles of leaves, and several sizes in one capture.
-
 use std::sync::Arc;
 
 use tpc_ggml::capture::{Role, read, records};
@@ -9,7 +7,6 @@ use tpc_rpc::{Captures, Device, Limits, Pool, serve};
 
 use super::support::{BASE, Wire, Wires, conversation, graph, message};
 
-/// The addresses of the buffers.
 const WEIGHTS: u64 = BASE;
 const STATES: u64 = BASE + 0x2000;
 const RESULTS: u64 = BASE + 0x4000;
@@ -26,7 +23,6 @@ fn tensor(id: u64, dtype: u32, ne: [u32; 4], data: u64, name: &'static str) -> W
 
 const I64: u32 = 27;
 
-/// Returns a graph that multiplies `tokens` rows, writes them to a cache, and adds another state.
 fn step(tokens: u32) -> Vec<u8> {
     message(10, &[&graph(&[6, 7, 8], &tensors(tokens))])
 }
@@ -79,7 +75,6 @@ fn leaves_have_the_roles_of_their_memory() {
     let role = |name: &str| records.iter().find(|t| t.name == name).and_then(|t| t.role);
     assert_eq!(role("w"), Some(Role::Weight));
     assert_eq!(role("cache"), Some(Role::State));
-    // The buffer of `other` holds a state.
     assert_eq!(role("other"), Some(Role::State));
     assert_eq!([role("x"), role("cells")], [Some(Role::Input); 2]);
 }
@@ -115,7 +110,7 @@ fn graphs_of_other_sizes_are_one_capture_with_symbols() {
 
 #[test]
 fn a_size_that_no_symbol_explains_stays_a_number() {
-    // Six channels. Only the first graph has six tokens too.
+    // The other graphs do not have six tokens.
     let one = captured(&[step(6)]);
     let both = captured(&[step(6), step(3)]);
     let sizes = |text: &str| read(text, "steps").expect("a capture").batch;

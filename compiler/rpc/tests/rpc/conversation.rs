@@ -1,5 +1,3 @@
-//! A conversation like a llama.cpp program's.
-
 use super::support::{BASE, MEMORY, conversation, replies, talk};
 
 #[test]

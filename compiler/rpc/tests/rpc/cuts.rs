@@ -1,5 +1,3 @@
-//! Connections that end at any byte.
-
 use tpc_rpc::Refusal;
 
 use super::support::{conversation, talk};

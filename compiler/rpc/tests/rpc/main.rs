@@ -1,5 +1,3 @@
-//! The server's side of the protocol, from outside.
-
 mod captures;
 mod conversation;
 mod cuts;

@@ -1,5 +1,3 @@
-//! Mutated messages are served or refused, and all memory is freed.
-
 use super::support::{conversation, message, talk};
 use tpc_ir::random::SplitMix64;
 
@@ -42,7 +40,6 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
             messages[at][byte] ^= 1 << random.below(8);
         }
         1 | 2 => {
-            // Replaces a field of the payload.
             let first = 9 + 4 * random.below(len / 4);
             for (to, from) in messages[at]
                 .iter_mut()
@@ -61,7 +58,6 @@ fn mutate(random: &mut Random, messages: &mut Vec<Vec<u8>>) {
             messages.insert(to, again);
         }
         5 => {
-            // Truncates the payload, with a matching length.
             let keep = 9.min(len) + random.below(len);
             let payload = messages[at]
                 .get(9..keep.min(len))

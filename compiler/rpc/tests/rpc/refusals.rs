@@ -1,8 +1,6 @@
-//! Invalid messages and the codes of their refusals.
-
 use super::support::{BASE, MEMORY, Wire, conversation, graph, message, talk};
 
-/// Returns code and text of the refusal of `sent` after the first `n` messages of the conversation.
+/// Returns the refusal of `sent` after the first `n` messages: code and text.
 fn refusal(n: usize, sent: &[u8]) -> (String, String) {
     let mut all = conversation()[..n].concat();
     all.extend(sent);
@@ -15,7 +13,7 @@ fn code(n: usize, sent: &[u8]) -> String {
     refusal(n, sent).0
 }
 
-/// The messages until a buffer is allocated.
+/// The number of messages up to the first allocation.
 const READY: usize = 9;
 
 #[test]

@@ -1,5 +1,3 @@
-//! Concurrent connections.
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,7 +10,6 @@ use tpc_rpc::{Device, Event, Limits, Server, Tell};
 
 use super::support::{Bytes, MEMORY, conversation, replies, talk};
 
-/// Runs `work` with a server, and returns the codes of all refusals.
 fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     let server = Server::bind(([127, 0, 0, 1], 0).into(), limits).expect("a free port");
     let address = server.address().expect("an address");
@@ -46,7 +43,6 @@ fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
     codes.clone()
 }
 
-/// Sends the conversation and returns all replies.
 fn whole(address: SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("a connection");
     stream.write_all(&conversation().concat()).expect("sent");

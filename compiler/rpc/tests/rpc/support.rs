@@ -1,5 +1,3 @@
-//! A client, an in-memory stream, and a device.
-
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -10,13 +8,10 @@ use tpc_rpc::{
     Buffers, Client, Device, Graph, Limits, Part, Pool, Refusal, Span, Stream, Tensor, serve,
 };
 
-/// The memory of the servers, in bytes.
 pub(crate) const MEMORY: u64 = 1 << 20;
 
-/// The address of the first buffer.
 pub(crate) const BASE: u64 = 1 << 40;
 
-/// A tensor of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub(crate) id: u64,
@@ -32,7 +27,6 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Creates an f32 tensor in the first buffer.
     pub(crate) fn new(id: u64, ne: [u32; 4], offset: u64, name: &'static str) -> Wire {
         Wire {
             id,
@@ -89,7 +83,6 @@ pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
-/// Returns the payload of a graph message.
 pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     let mut out = 0_u32.to_le_bytes().to_vec();
     out.extend((nodes.len() as u32).to_le_bytes());
@@ -99,7 +92,6 @@ pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
     out
 }
 
-/// A stream of the client's bytes and the server's replies.
 pub(crate) struct Wires<'a> {
     sent: &'a [u8],
     pub(crate) got: &'a mut Vec<u8>,
@@ -133,7 +125,6 @@ impl Stream for Wires<'_> {
     }
 }
 
-/// A device that counts graphs.
 #[derive(Default)]
 pub(crate) struct Bytes {
     pub(crate) graphs: Arc<AtomicUsize>,
@@ -211,7 +202,6 @@ impl Client for Held {
     }
 }
 
-/// Serves a connection that sends these bytes.
 pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
     let pool = Arc::new(Pool::new(MEMORY));
     let mut got = Vec::new();

@@ -1,5 +1,3 @@
-//! Memory elements: addresses by ggml's strides, and indices in the IR's values.
-
 use tpc_ir::random::SplitMix64;
 use tpc_ir::{DType, Graph, Op, RANK, Value};
 
@@ -7,7 +5,6 @@ use crate::capture::record::Layout;
 
 pub(super) type Index = [u64; RANK];
 
-/// Returns the element's position in memory order.
 pub(super) fn flat(ne: Index, idx: Index) -> u64 {
     let mut out = 0;
     for axis in (0..RANK).rev() {
@@ -25,8 +22,8 @@ fn unflat(ne: Index, mut at: u64) -> Option<Index> {
     (at == 0).then_some(out)
 }
 
-/// Returns the position of a tensor's element `idx` in the owner's memory; `None` if the address is inside a block or
-/// an element.
+/// Returns the position of element `idx` in the owner's memory; `None` if the address is inside a block or an
+/// element.
 pub(super) fn element(layout: &Layout, dtype: DType, idx: Index) -> Option<u64> {
     let (len, bytes) = (dtype.block_len(), dtype.block_bytes());
     let steps = [idx[0] / len, idx[1], idx[2], idx[3]];
@@ -38,7 +35,8 @@ pub(super) fn element(layout: &Layout, dtype: DType, idx: Index) -> Option<u64> 
         .then(|| at / bytes * len + idx[0] % len)
 }
 
-/// Returns the index of a memory element, or `None` if the tensor lacks it. The tensor's elements must not overlap.
+/// Returns the index of a memory element, or `None` if it is outside the tensor. The tensor's elements must not
+/// overlap.
 pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<Index> {
     let (len, bytes) = (dtype.block_len(), dtype.block_bytes());
     let mut left = (element / len * bytes).checked_sub(layout.offset)?;
@@ -54,7 +52,8 @@ pub(super) fn index_of(layout: &Layout, dtype: DType, element: u64) -> Option<In
     (left == 0).then_some(out)
 }
 
-/// Returns the element of one of the values `stops` at this position of a value; `None` if an op computes the element.
+/// Returns the value among `stops` with the element at position `at` of `v`, and the position in it; `None` if an op
+/// computes the element.
 pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Option<(Value, u64)> {
     let sizes = |v: Value| -> Index {
         let dims = &graph.value(v).ty.dims;
@@ -114,8 +113,8 @@ pub(super) fn origin(graph: &Graph, v: Value, at: u64, stops: &[Value]) -> Optio
     Some((v, at))
 }
 
-/// Returns sample indices that distinguish maps from indices to memory: the ends of every axis, a step along each, and
-/// some between. A small tensor has all indices sampled.
+/// Returns sample indices that distinguish maps from indices to memory: the ends of every axis, one step along each,
+/// and some between. Small tensors have all indices sampled.
 pub(super) fn samples(ne: Index) -> impl Iterator<Item = Index> {
     let elements: u64 = ne.iter().product();
     let mut out: Vec<Index> = Vec::new();

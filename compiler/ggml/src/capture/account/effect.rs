@@ -1,5 +1,3 @@
-//! The fields of a record without an effect on the computation.
-
 use crate::capture::record::Record;
 use crate::op::{Family, OpKind, WordUse};
 
@@ -26,26 +24,26 @@ pub enum Field {
     View,
     /// `view_offs`
     Offset,
-    /// The flag of a tensor filled by the caller.
+    /// The flag for a tensor that the caller fills.
     InputFlag,
-    /// The flag of a tensor read by the caller.
+    /// The flag for a tensor that the caller reads.
     OutputFlag,
     /// Any other flag.
     OtherFlag,
 }
 
-/// A record's use in its capture.
+/// The use of a record in its capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// True if an op or the caller reads the record or, for an owner of memory, its views.
+    /// True if an op or the caller reads the record, or a view of its memory.
     pub is_read: bool,
-    /// True for an input, marked or not.
+    /// True for an input, with or without the flag.
     pub is_input: bool,
-    /// True for a result, marked or not.
+    /// True for a result, with or without the flag.
     pub is_result: bool,
 }
 
-/// Returns why a field may change without changing the graph; `None` for a field that matters.
+/// Returns why a change of the field leaves the graph unchanged; `None` if the field matters.
 pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static str> {
     if t.is_empty() {
         return Some("an empty tensor needs no computation");
@@ -58,7 +56,7 @@ pub fn without_effect(t: &Record, field: Field, used: Use) -> Option<&'static st
         Field::Id => Some("ids only name references"),
         Field::Name => Some("names are only labels"),
         Field::Op if looks => Some("strides and offset define a view"),
-        Field::Op if t.op.family() == Family::Copy => Some("all copies are alike"),
+        Field::Op if t.op.family() == Family::Copy => Some("all copies have the same effect"),
         Field::Stride(axis) if t.ne()[axis] == 1 => Some("a stride along one index"),
         Field::Stride(0) if t.ne()[0] == t.dtype.block_len() => Some("a stride along one block"),
         Field::Word(0) if t.op.is(OpKind::SsmScan) || t.op.is(OpKind::GatedDeltaNet) => {

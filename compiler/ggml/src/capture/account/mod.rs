@@ -1,16 +1,16 @@
 //! Checks that a translated graph keeps all information of every record.
 //!
-//! The proof of a plan begins with the model's graph, so it cannot find errors of the translation to that graph. This
-//! check is independent of the translation: it compares the translation's claims (`trace`) with the records:
+//! The proof of a plan begins with the model's graph, so it cannot find errors in the translation to that graph. This
+//! check compares the translation's claims (`trace`) with the records:
 //!
 //! - *elements*: at sampled indices, a source's value has the memory element that ggml's strides and offset address.
-//!   The value after a write has the written elements in the view and the old elements elsewhere (`address`);
-//! - *types*: element types and sizes are the record's;
+//!   After a write, the view has the written elements, and the rest of the memory the old elements (`address`);
+//! - *types*: element types and sizes equal the record's;
 //! - *sources*: every source is a direct or indirect operand of the record's ops;
-//! - *parameters*: every `op_params` word is an attribute of the record's ops, in the text of an opaque op, or without
-//!   effect ([`WordUse`](crate::op::WordUse)).
+//! - *parameters*: every `op_params` word is an attribute of the record's ops, is in the text of an opaque op, or has
+//!   no effect ([`WordUse`](crate::op::WordUse)).
 //!
-//! [`without_effect`] lists all other fields.
+//! [`without_effect`] lists the other fields.
 
 mod address;
 mod effect;
@@ -30,10 +30,7 @@ use super::trace::{RecordResult, Trace};
 use crate::op::OpKind;
 use address::{element, flat, origin, samples};
 
-/// Checks the claims about a graph's records. `lines` has every instruction's line.
-///
-/// # Errors
-/// Returns [`CaptureError::Lost`] for the first record that loses information.
+/// Checks the claims about a graph's records. `lines` has the line of every instruction.
 pub(super) fn check(
     records: &[Record],
     graph: &Graph,
@@ -63,7 +60,7 @@ struct Account<'a> {
     records: &'a [Record],
     graph: &'a Graph,
     lines: &'a [usize],
-    /// The consecutive values of each owner's memory, with the first element of each.
+    /// The consecutive values in each owner's memory: (first element, value).
     contents: BTreeMap<usize, Vec<(u64, Value)>>,
 }
 
@@ -109,7 +106,6 @@ impl Account<'_> {
         words::check(t, self.records, self.graph, &reached.insts, &trace.reads)
     }
 
-    /// True if no record has filled the memory.
     fn is_uninitialised(&self, made: &RecordResult) -> bool {
         let named = |v: Value| match self.graph.def_op(v) {
             Op::Opaque(op) => op.name == "uninitialised",
@@ -127,12 +123,11 @@ impl Account<'_> {
         self.sizes(v).iter().product()
     }
 
-    /// Checks the element type and size of an owner's value.
     fn check_type(&self, v: Value, t: &Record) -> Result<(), LostPart> {
         if self.graph.value(v).ty.dtype != t.dtype {
             return Err(format!("the element type, {}", t.dtype));
         }
-        // A transposed cache has other sizes of the same elements in the same order.
+        // A transposed cache has the same elements in the same order, with other sizes.
         let same = match t.is_leaf() {
             true => self.elements(v) == t.elements(),
             false => self.sizes(v) == t.ne(),
@@ -143,14 +138,14 @@ impl Account<'_> {
         }
     }
 
-    /// Returns the value and index of an element of an owner's memory.
+    /// Returns the value that holds an element of an owner's memory, and the element's index in the value.
     fn content(&self, root: usize, element: u64) -> Option<(Value, u64)> {
         let content = self.contents.get(&root)?;
         let (at, v) = content.iter().rev().find(|(at, _)| *at <= element)?;
         Some((*v, element - at))
     }
 
-    /// Checks that a source's value has the elements that its strides and offset address.
+    /// Checks that a source's value has the addressed elements.
     fn source(&self, source: usize, v: Value) -> Result<(), LostPart> {
         let s = &self.records[source];
         if self.graph.value(v).ty.dtype != s.dtype {
@@ -195,7 +190,7 @@ impl Account<'_> {
         Ok(())
     }
 
-    /// True if a value is the whole content of an owner's memory.
+    /// True if a value is all of an owner's memory.
     fn is_content(&self, v: Value, root: usize, stops: &[Value]) -> bool {
         let ne = self.sizes(v);
         let same = |idx| {
@@ -206,7 +201,7 @@ impl Account<'_> {
         ne.iter().product::<u64>() == self.records[root].elements() && samples(ne).all(same)
     }
 
-    /// Checks that a write changes the view's elements and keeps the others.
+    /// Checks that a write changes the view's elements only.
     fn check_write(
         &self,
         t: &Record,
@@ -225,7 +220,7 @@ impl Account<'_> {
             return Err("the memory before the write".to_owned());
         }
         let Some(new) = new else {
-            // An opaque op names the place of its write, and reads the old value.
+            // An opaque op names the written elements, and reads the old value.
             let inst = self.graph.inst(self.graph.value(after).def.0);
             let says = match &inst.op {
                 Op::Opaque(op) => *op == opaque(t, self.records, reads),
@@ -268,7 +263,7 @@ impl Account<'_> {
         }
     }
 
-    /// Returns the instructions that compute a record's results, back to its sources.
+    /// Returns the instructions between a record's sources and its results.
     fn reachable(&self, t: &Record, trace: &Trace) -> ReachableParts {
         let sources: BTreeSet<Value> = trace.reads.iter().map(|(_, v)| *v).collect();
         let mut stack = match &trace.made {
@@ -299,7 +294,7 @@ impl Account<'_> {
         for (position, source) in t.src.iter().enumerate() {
             let Some(source) = source else { continue };
             let s = &self.records[*source];
-            // A write's destination is its result's memory.
+            // The destination of a write is the memory of the result.
             let is_destination = t.writes() && s.root == t.root && s.layout == t.layout;
             let read = trace.reads.iter().find(|(p, _)| *p == position);
             let used = read.is_some_and(|(_, v)| reached.sources.contains(v));
@@ -315,7 +310,6 @@ impl Account<'_> {
     }
 }
 
-/// The origin of a record's results.
 #[derive(Default)]
 struct ReachableParts {
     insts: BTreeSet<tpc_ir::Inst>,

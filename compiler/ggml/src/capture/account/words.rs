@@ -54,15 +54,14 @@ fn collect(attr: &Attr, out: &mut Vec<i32>) {
     }
 }
 
-/// True if the graph represents the word, but not as a number: as a kind, an operand order, a memory location, or a
-/// length that also appears in a size.
+/// True if the graph represents the word as a kind, an operand order, a memory location, or a length that is also in
+/// a size.
 fn elsewhere(t: &Record, records: &[Record], index: usize, word: i32) -> bool {
     let Some(kind) = t.op.kind() else {
         return false;
     };
     match (kind, index) {
         _ if kind.family() == Family::Gated && index == 1 => true,
-        // The IR stores these kinds as names.
         (OpKind::Rope | OpKind::RopeBack, 2)
         | (OpKind::Argsort | OpKind::Tri | OpKind::Pool2d, 0) => true,
         (OpKind::SsmScan | OpKind::GatedDeltaNet, 0) => word == 1,

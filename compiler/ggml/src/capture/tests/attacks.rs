@@ -1,5 +1,3 @@
-//! Captures that once caused a panic, lost a source, or became another graph.
-
 use super::super::{CaptureError, CapturedGraph, read};
 use crate::capture::codes;
 use crate::meta::{Setup, diagnose};
@@ -15,7 +13,6 @@ macro_rules! attack {
     };
 }
 
-/// Reads the capture. If the capture is valid, checks it with ggml's rules.
 fn judged(text: &str) -> Result<CapturedGraph, CaptureError> {
     let captured = read(text, "attack")?;
     for devices in [1, 2, 3, 8] {
@@ -39,7 +36,6 @@ fn too_few_sources_are_told() {
         assert_eq!((e.code().id, e.line()), (codes::SOURCES.id, Some(line)));
         assert!(e.to_string().contains(op), "{e}");
     }
-    // Errors are fine, panics are not.
     let _ = judged(attack!("lint-ggml-meta-panic-2"));
 }
 

@@ -1,11 +1,8 @@
-//! Forms of ops that the IR has or lacks.
-
 use tpc_ir::op::SoftMax;
 use tpc_ir::{DType, Op};
 
 use super::{Writer, captured, names};
 
-/// Returns the ops of a record with this op, after its sources.
 fn ops(
     op: &str,
     dtype: &str,

@@ -1,13 +1,9 @@
-//! Translations with a loss: `account` must find each.
-
 use super::super::error::CaptureError;
 use super::super::record::{self, Record};
 use super::super::trace::RecordResult;
 use super::super::{Packed, account, codes, lower};
 use tpc_ir::text;
 
-/// A state of two kinds of rows, written by a copy and read by views, and ops with parameters, two of them without a
-/// rule.
 const CAPTURE: &str = include_str!("lost.jsonl");
 
 fn records() -> Vec<Record> {
@@ -95,7 +91,6 @@ fn every_wrong_claim_is_noticed() {
     };
     for i in 0..m.traces.len() {
         for k in 0..m.traces[i].reads.len() {
-            // Another value, another position, and no read.
             let mut traces = m.traces.clone();
             let other = m.graph.outputs[0].value();
             if std::mem::replace(&mut traces[i].reads[k].1, other) != other {

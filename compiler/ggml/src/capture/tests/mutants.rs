@@ -12,7 +12,6 @@ use super::super::{Packed, codes, lower, read, without_effect};
 use crate::op::OpKind;
 use tpc_ir::{Graph, Op, Output};
 
-/// Returns the captures in the repository and the shared folder.
 fn captures() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["../../tests/data/graphs", "../../../shared/graphs"];
@@ -42,7 +41,6 @@ fn nothing_of_the_captures_of_real_models_is_lost() {
     }
 }
 
-/// A capture's lines, and the graph and records read from them.
 struct Base {
     lines: Vec<Json>,
     records: Vec<Record>,
@@ -166,7 +164,7 @@ fn mutants(base: &Base, i: usize) -> Vec<(Field, Json)> {
     out
 }
 
-/// True if a changed source has the same elements of the same memory, or is a copy of them.
+/// True if the changed source has the same elements of the same memory, or a copy of them.
 fn same_elements(base: &Base, i: usize, changed: &Json, k: usize) -> bool {
     let ids: BTreeMap<i64, usize> = (0..)
         .zip(&base.lines)
@@ -198,7 +196,7 @@ fn no_change_of_a_field_is_lost_silently() {
     let (mut tried, mut same, mut refused) = (0, BTreeMap::<&str, u64>::new(), 0);
     let mut lost = Vec::new();
     let all = captures();
-    // Test about as many records for few and for many captures.
+    // Test about the same number of records for few and for many captures.
     let step = if full { 1 } else { all.len() * 3 / 2 };
     for (n, (name, text)) in all.iter().enumerate() {
         let base = Base::new(text);

@@ -1,5 +1,3 @@
-//! The facts of a class of equal terms: sizes, element type, and the possible forms in ggml.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use egg::{Analysis, DidMerge, EGraph, Id};
@@ -13,7 +11,7 @@ use crate::meta::silent;
 use crate::meta::states::SplitState;
 use crate::op::{Family, GgmlOp, Permute};
 
-/// A tensor's distribution over the devices, with its strides.
+/// The distribution of a tensor over the devices, with the tensor's strides.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Form {
     pub(super) state: SplitState,
@@ -30,7 +28,7 @@ pub(super) struct Facts {
     pub(super) forms: BTreeSet<Form>,
 }
 
-/// ggml's rules on a graph with these leaves.
+/// The rules of ggml, for a graph with these leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Engine {
     leaves: BTreeMap<usize, (Record, SplitState)>,
@@ -65,7 +63,7 @@ impl Engine {
         }
     }
 
-    /// Returns a term's form for these forms of the children, if ggml accepts them.
+    /// Returns the form of a term whose children have these forms, if ggml accepts them.
     pub(super) fn form(egraph: &Terms, node: &Node, children: &[&Form]) -> Option<Form> {
         if let Op::Leaf { record, .. } = node.op {
             let (t, state) = &egraph.analysis.leaves[&record];

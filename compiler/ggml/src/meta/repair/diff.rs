@@ -1,10 +1,8 @@
-//! The difference of two graphs, as lines.
-
 use std::collections::BTreeSet;
 
 use crate::capture::Record;
 
-/// Returns the removed (`-`) and added (`+`) lines, in order. A tensor has its line number in the capture, or is new.
+/// Returns the removed (`-`) and added (`+`) lines, in order. A tensor has its line number in the capture, or `newN`.
 pub(super) fn diff(old: &[Record], new: &[Record]) -> String {
     let before = lines(old);
     let after = lines(new);

@@ -1,5 +1,3 @@
-//! Turns chosen terms into records.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::extract::{Choices, ClassForm};
@@ -15,9 +13,9 @@ use crate::op::{GgmlOp, Permute};
 
 pub(super) struct Splice {
     pub(super) records: Vec<Record>,
-    /// For each new record, the old record with the same value and line.
+    /// The old record with the same value and line, for each new record.
     pub(super) number: Vec<Option<usize>>,
-    /// For each old record, the new record with its value.
+    /// The new record with the same value, for each old record.
     pub(super) place: Vec<Option<usize>>,
 }
 
@@ -29,12 +27,11 @@ struct Emitter<'a> {
     out: Splice,
     made: BTreeMap<ClassForm, usize>,
     versions: BTreeMap<usize, u32>,
-    /// The classes and forms that the roots need.
     wanted: BTreeSet<ClassForm>,
 }
 
-/// Replaces the window's records by the chosen terms of its roots. Returns `None` if no order keeps every read before
-/// the write that overwrites it.
+/// Replaces the window's records with the chosen terms. Returns `None` if no order keeps every read before the write
+/// that overwrites its memory.
 pub(super) fn splice(
     old: &[Record],
     window: &Window,
@@ -67,7 +64,7 @@ pub(super) fn splice(
             e.keep(i)?;
             continue;
         }
-        // A term of the capture keeps its place, so that reads stay before writes.
+        // A term of the capture keeps its position, so that reads stay before writes.
         let class = window.terms.find(window.class[&i]);
         let here: Vec<ClassForm> = e.wanted.iter().filter(|h| h.0 == class).cloned().collect();
         for held in here {
@@ -90,7 +87,7 @@ pub(super) fn splice(
 }
 
 impl Emitter<'_> {
-    /// Marks a class and form as wanted, with everything that its choice needs.
+    /// Marks a class and form, and all that its choice needs, as wanted.
     fn want(&mut self, held: &ClassForm) {
         if self.wanted.insert(held.clone())
             && let Some(choice) = self.choices.get(held)
@@ -117,7 +114,7 @@ impl Emitter<'_> {
         at
     }
 
-    /// Copies an old record, which reads the new records of its sources.
+    /// Copies an old record, with the new records of its sources.
     fn keep(&mut self, i: usize) -> Option<usize> {
         let mut t = self.old[i].clone();
         for s in t.src.iter_mut().flatten() {
@@ -170,7 +167,7 @@ impl Emitter<'_> {
                     t.root = self.out.place[old.root]?;
                 }
                 if let Some(i) = origin {
-                    // A view keeps its op, because several ops can express the same view.
+                    // Several ops can express a view, so the view keeps its op.
                     t.op.clone_from(&self.old[i].op);
                     t.words.clone_from(&self.old[i].words);
                     t.is_output = self.old[i].is_output;
@@ -186,7 +183,6 @@ impl Emitter<'_> {
         Some(at)
     }
 
-    /// Returns an old record's sources through the views that it read.
     fn by_views(
         &mut self,
         origin: Option<usize>,
@@ -199,8 +195,8 @@ impl Emitter<'_> {
         pairs.map(|((s, h), at)| self.through(s, h, at)).collect()
     }
 
-    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`. This keeps more of the
-    /// capture unchanged. Otherwise returns `at`.
+    /// Returns the old record `i` if it is an accepted chain of views of the new record `at`, to keep more of the
+    /// capture. Otherwise returns `at`.
     fn through(&mut self, i: usize, held: &ClassForm, at: usize) -> usize {
         let Some(chain) = self.chain(i, held, at) else {
             return at;
@@ -231,7 +227,7 @@ impl Emitter<'_> {
         at
     }
 
-    /// Returns the views from the new record `at` to the old record `i`, if they end in the same form.
+    /// Returns the views from the new record `at` to the old record `i`, if the last view has the same form.
     fn chain(&self, i: usize, held: &ClassForm, at: usize) -> Option<Vec<usize>> {
         let mut chain = Vec::new();
         let mut top = i;
@@ -267,7 +263,6 @@ impl Emitter<'_> {
             let next = rules::apply(&call).ok()?;
             state = next;
         }
-        // Some views see a reduced partial sum.
         let ends = state.seen() == held.1.state.seen();
         (ends && self.old[i].layout.nb == held.1.nb).then_some(chain)
     }
@@ -282,7 +277,7 @@ impl Emitter<'_> {
         all.find(|&(i, id)| is_equal(i, id)).map(|(i, _)| i)
     }
 
-    /// Returns a term's name: from its old record, or an old record with the same op and first source.
+    /// Returns a term's name: of its old record, or of one with the same op and first source.
     fn name(&self, node: &Node, number: Option<usize>) -> String {
         let same = || {
             let op = &node.compute()?.op;
@@ -305,7 +300,7 @@ struct Shape {
     dtype: DType,
 }
 
-/// Returns a term's record with sources among `made`. The caller sets the memory of a write.
+/// Returns the record of a term, with sources among `made`. The caller sets the memory of a write.
 fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> Option<Record> {
     let computed = |op: &GgmlOp, words: Vec<i32>, src: Vec<Option<usize>>| Record {
         line: 0,
@@ -359,7 +354,6 @@ fn record(op: &Op, name: &str, shape: Shape, src: &[usize], made: &[Record]) -> 
     }
 }
 
-/// Builds records of terms with packed sources.
 pub(super) struct Maker<'a> {
     old: &'a [Record],
     pub(super) records: Vec<Record>,
@@ -400,7 +394,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns the record itself if it owns packed memory and needs no name, else a copy.
+    /// Returns the record `at` if it owns packed memory and `name` is empty, else a copy with this name.
     pub(super) fn ensure_packed(&mut self, terms: &Terms, id: Id, at: usize, name: &str) -> usize {
         let t = &self.records[at];
         if !t.is_view && name.is_empty() {

@@ -1,4 +1,4 @@
-//! Extracts the cheapest terms that ggml accepts. Shared terms count once.
+//! Extracts the cheapest terms that ggml accepts. A shared term counts once.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,13 @@ use super::saturate::in_order;
 use crate::meta::states::SplitState;
 use crate::op::GgmlOp;
 
-/// A class in one of its forms.
 pub(super) type ClassForm = (Id, Form);
 
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) node: Node,
     pub(super) children: Vec<ClassForm>,
-    /// The classes and forms that the term needs, itself included, and their prices.
+    /// The classes and forms that the term needs, with their prices. The term itself is included.
     needs: BTreeMap<ClassForm, u64>,
     cost: u64,
 }
@@ -26,10 +25,10 @@ pub(super) struct Choices(BTreeMap<ClassForm, Choice>);
 
 const MAX_ROUNDS: usize = 200;
 
-/// The price of a changed line: more than the views that the change could save.
+/// The price of a changed line. It exceeds the price of the views that the change could save.
 const CHANGE: u64 = 8;
 
-/// Returns a term's own price. Views are cheapest; a partial sum costs its reduction.
+/// Returns the price of a term without its children. Views are cheapest; a partial sum costs a reduction.
 fn price(terms: &Terms, node: &Node, form: &Form) -> u64 {
     let facts = |id: Id| &terms[id].data;
     let work = |ne: [u64; 4]| 8 + ne.iter().product::<u64>();
@@ -92,7 +91,7 @@ impl Choices {
     }
 }
 
-/// Records a term's choices that are cheaper than the known ones. True if there were any.
+/// Records the choices of a term that are cheaper than the known choices. Returns true if a choice improved.
 fn improve(
     terms: &Terms,
     originals: &BTreeMap<Node, usize>,

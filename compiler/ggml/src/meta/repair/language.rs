@@ -1,4 +1,4 @@
-//! Terms: ggml ops on values. Extraction decides a value's memory.
+//! Terms: ggml ops on values. Extraction chooses the memory of a value.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -10,14 +10,13 @@ use crate::op::GgmlOp;
 
 pub(super) type Sizes4 = [u64; RANK];
 
-/// A ggml op on its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Compute {
     pub(super) op: GgmlOp,
     pub(super) words: Vec<i32>,
     pub(super) ne: Sizes4,
     pub(super) dtype: DType,
-    /// True for each present source. Only these are children.
+    /// True for each present source. Only present sources are children.
     pub(super) present: Vec<bool>,
 }
 
@@ -26,7 +25,7 @@ impl Compute {
         Compute { ne, ..self.clone() }
     }
 
-    /// Returns the distinguishing fields. The parameters follow from the words.
+    /// Returns the distinguishing fields. The words determine the parameters.
     fn key(&self) -> (&str, &[i32], Sizes4, DType, &[bool]) {
         let (words, present) = (self.words.as_slice(), self.present.as_slice());
         (self.op.name(), words, self.ne, self.dtype, present)
@@ -61,15 +60,15 @@ impl Hash for Compute {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Op {
-    /// A record outside the window, after a number of writes to its memory.
+    /// A record outside the window; `version` counts the writes to its memory.
     Leaf { record: usize, version: u32 },
-    /// The same elements under other sizes. The child is packed.
+    /// The same elements with other sizes. The child is packed.
     Reshape(Sizes4),
-    /// For each axis, its axis in the result.
+    /// The result axis of each axis.
     Permute([usize; RANK]),
     /// A range of one axis.
     Slice { axis: usize, start: u64, len: u64 },
-    /// Other strides on packed memory.
+    /// Packed memory with other strides.
     View { ne: Sizes4, nb: Sizes4, offset: u64 },
     /// A packed copy with these sizes.
     Cont(Sizes4),

@@ -1,11 +1,10 @@
-//! Repairs: an accepted equivalent of a refused graph.
+//! Repairs: searches for a graph that ggml accepts and that equals the refused graph.
 //!
-//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The equations of
-//! ggml's ops (`equations`) add equal terms, until none is new or a limit is reached (`saturate`). Each class tracks
-//! the states and strides that are possible in ggml (`analysis`). `extract` chooses the cheapest accepted terms, and
-//! `emit` replaces the window. Then the next refused op is repaired. The equations are independent of ggml's rules and
-//! of specific graphs.
-//! rules and do not search for specific graphs.
+//! A *window* of records around the refused op becomes an e-graph of terms (`window`, `language`). The `equations` of
+//! ggml's ops add equal terms, until no term is new or a limit is reached (`saturate`). `analysis` tracks the states
+//! and strides that each class can have in ggml. `extract` chooses the cheapest accepted terms, and `emit` replaces
+//! the window. Then the next refused op is repaired. The equations are independent of ggml's rules and of specific
+//! graphs.
 
 mod analysis;
 mod diff;
@@ -34,13 +33,13 @@ use window::Window;
 /// A change that makes ggml accept a refused op.
 #[derive(Clone, Debug)]
 pub struct Repair {
-    /// The op's fault.
+    /// The fault of the op.
     pub fault: Fault,
-    /// The op's record.
+    /// The record of the op.
     pub record: Record,
     /// The removed and added lines.
     pub diff: String,
-    /// The search.
+    /// The search that found the change.
     pub search: Search,
 }
 
@@ -51,16 +50,16 @@ pub struct RepairedGraph {
     pub repairs: Vec<Repair>,
     /// The graph.
     pub records: Vec<Record>,
-    /// The states and faults.
+    /// The states and faults of the graph.
     pub inference: Inference,
     /// The last search, if it failed.
     pub failed: Option<Search>,
 }
 
-/// The window sizes to try: records before and after the refused one.
+/// The window sizes to try: records before and after the refused record.
 const REACHES: [usize; 4] = [6, 12, 24, 48];
 
-/// Repairs a graph with these equations, one refused op after another.
+/// Repairs a graph, one refused op after another.
 pub fn repair(
     records: &[Record],
     setup: &Setup,
@@ -82,7 +81,6 @@ pub fn repair(
             last = Some(search.clone());
             let Some(s) = splice else { continue };
             let inference = infer(&s.records, setup);
-            // ggml now accepts everything up to the refused record.
             let next = inference.refused().and_then(|f| f.record);
             let behind = s.place[at..].iter().flatten().min().copied();
             if next.is_none_or(|n| behind.is_some_and(|b| n > b)) {

@@ -1,5 +1,5 @@
-//! Saturation: applies the equations until no term is new, or up to a limit. Limits are counts, so results are the
-//! same on every machine.
+//! Applies equations until no term is new, or up to a limit. Limits are counts, so results are the same on every
+//! machine.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::analysis::Terms;
 use super::equations::{Equation, Tree};
 use super::language::Node;
 
-/// A search's limits.
+/// The limits of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum number of rounds.
@@ -27,18 +27,18 @@ impl Default for Limits {
     }
 }
 
-/// A search's end.
+/// The end of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The search is complete.
+    /// No equation adds a term.
     Saturated,
-    /// The limit of rounds was reached.
+    /// The search reached the limit of rounds.
     Rounds(usize),
-    /// The limit of terms was reached.
+    /// The search reached the limit of terms.
     Terms(usize),
 }
 
-/// A search's course.
+/// The statistics of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// The end.
@@ -85,7 +85,7 @@ pub(super) fn saturate(terms: &mut Terms, rules: &[&'static Equation], limits: L
     }
 }
 
-/// Returns the classes by id, each with its sorted terms.
+/// Returns the classes in the order of their ids. Each has its terms, sorted.
 pub(super) fn in_order(terms: &Terms) -> Vec<(Id, Vec<&Node>)> {
     let mut out: Vec<(Id, Vec<&Node>)> = terms
         .classes()

@@ -1,5 +1,4 @@
-//! Checks that a record's sizes fit its op and sources. Captures may have any sizes; equations hold only for valid
-//! ops.
+//! Checks the sizes of records. A capture may have any sizes, but equations hold only for valid ops.
 
 use tpc_ir::RANK;
 
@@ -8,7 +7,6 @@ use crate::op::{Family, GgmlOp, OpKind};
 
 type Sizes4 = [u64; RANK];
 
-/// True if the record has the sizes that its op computes, so that the op's equations hold.
 pub(super) fn fit(t: &Record, records: &[Record]) -> bool {
     let sizes: Option<Vec<Sizes4>> = t.src.iter().map(|s| Some(records[(*s)?].ne())).collect();
     let Some(x) = sizes else {

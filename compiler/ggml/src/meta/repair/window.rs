@@ -1,5 +1,3 @@
-//! A capture's window, as terms.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -17,25 +15,23 @@ pub(super) struct Window {
     pub(super) terms: Terms,
     pub(super) range: Range<usize>,
     pub(super) class: BTreeMap<usize, Id>,
-    /// The capture's own terms and their records.
     pub(super) original: Vec<(usize, Node)>,
-    /// The records with values needed outside the window, in order.
+    /// The records whose values are needed outside the window, in order.
     pub(super) roots: Vec<usize>,
-    /// The writes before the window, by owner of the memory.
+    /// The number of writes before the window, by owner of the memory.
     pub(super) versions: BTreeMap<usize, u32>,
 }
 
-/// The writes so far, by owner of the memory.
 type Versions = BTreeMap<usize, u32>;
 
-/// True if the record stays unchanged.
+/// True if a repair leaves the record unchanged.
 pub(super) fn is_kept(t: &Record) -> bool {
     t.is_leaf() || t.is_empty()
 }
 
 impl Window {
-    /// Returns the records of `range` as terms. `inference` has the states of the leaves and of all records before the
-    /// refused one.
+    /// Returns the records of `range` as terms. `inference` has the states of all leaves, and of the records before
+    /// the refused one.
     pub(super) fn new(records: &[Record], range: Range<usize>, inference: &Inference) -> Window {
         let mut w = Window {
             terms: Terms::new(Engine::default()),
@@ -197,7 +193,7 @@ fn compute(t: &Record) -> Compute {
     }
 }
 
-/// Returns a record's op as an unknown op without equations.
+/// Returns an unknown op without equations for a record.
 fn unknown(t: &Record) -> Compute {
     Compute {
         op: GgmlOp::Unknown(t.op.name().to_owned()),
@@ -205,7 +201,7 @@ fn unknown(t: &Record) -> Compute {
     }
 }
 
-/// Returns the axis ranges of a view with its source's strides.
+/// Returns the ranges that a view with its source's strides takes of each axis.
 fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64)>> {
     let mut left = offset;
     let mut out = Vec::new();
@@ -228,7 +224,7 @@ fn slices(t: &Record, from: &Record, offset: u64) -> Option<Vec<(usize, u64, u64
     (left == 0 && !out.is_empty()).then_some(out)
 }
 
-/// Returns the records in the range that write, that are results, or that records outside the range read.
+/// Returns the records in the range that write, are results, or have a reader outside the range.
 fn roots(records: &[Record], range: &Range<usize>) -> Vec<usize> {
     let mut read = BTreeSet::new();
     let mut anywhere = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Witnesses: every term that follows from a graph, as a graph. Running it checks the equations.
+//! Witnesses: graphs with all terms that the equations derive. Running a witness checks the equations.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::window::Window;
 use crate::capture::Record;
 use crate::meta::infer::{Setup, infer};
 
-/// Returns a capture that computes every term of every class. The results `CLASS.N` of a class must be equal.
+/// Returns a capture that computes every term of every class. The results `CLASS.N` of one class must be equal.
 pub fn witness(
     records: &[Record],
     setup: &Setup,
@@ -90,7 +90,7 @@ fn simplest(terms: &Terms) -> BTreeMap<Id, Node> {
     }
 }
 
-/// Returns the classes so that each follows the classes of its simplest term.
+/// Returns the classes, each after the classes of its simplest term.
 fn depth_first(terms: &Terms, simplest: &BTreeMap<Id, Node>) -> Vec<Id> {
     let mut out: Vec<Id> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();

@@ -1,5 +1,3 @@
-//! Attention and recurrences.
-
 use super::{Call, InferredState, StateRule, reject};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
@@ -28,7 +26,7 @@ fn flash(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }
-    let takes = "it needs queries split by heads, keys and values both by heads or both mirrored, and a mirrored mask";
+    let takes = "expected queries split by heads, keys and values both by heads or both mirrored, and a mirrored mask";
     let (q, k, v) = (call.seen(0), call.seen(1), call.seen(2));
     let sinks = call.src.get(4).copied().flatten();
     let SplitState::Split(heads) = q else {
@@ -74,7 +72,7 @@ fn convolution(call: &Call<'_>) -> InferredState {
         (Some(s), Some(t)) if s == t && s.axis < 2 => Ok(s.along(1 - s.axis).into()),
         _ => call.refused(
             FaultKind::Recurrence,
-            "it needs both sources with the same channels",
+            "expected both sources with the same channels",
         ),
     }
 }
@@ -83,7 +81,7 @@ fn delta_net(call: &Call<'_>) -> InferredState {
     if call.whole_from(0) {
         return Ok(SplitState::Mirrored);
     }
-    let takes = "it needs queries, keys, values, gates and rates by heads, and a state by heads";
+    let takes = "expected queries, keys, values, gates and rates by heads, and a state by heads";
     let heads = (0..5).all(|i| call.seen(i).axis() == Some(1));
     if !heads || !matches!(call.seen(5).axis(), Some(0..=2)) {
         return call.refused(FaultKind::Recurrence, takes);

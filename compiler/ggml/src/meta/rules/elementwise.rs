@@ -54,14 +54,14 @@ fn beside(call: &Call<'_>) -> InferredState {
         }
         _ => call.refused(
             FaultKind::Elementwise,
-            "it needs equal states, or a split first source and a mirrored second source of size 1 on that axis",
+            "expected equal states, or a split first source and a mirrored second source of size 1 on that axis",
         ),
     }
 }
 
 fn add_id(call: &Call<'_>) -> InferredState {
     if !call.seen(2).is_whole() {
-        return call.refused(FaultKind::States, "the indices of experts must be mirrored");
+        return call.refused(FaultKind::States, "the indices of experts are not mirrored");
     }
     let (a, b) = (call.source(0)?, call.source(1)?);
     match (a.state, b.state) {
@@ -75,7 +75,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
         }
         _ => call.refused(
             FaultKind::Elementwise,
-            "it needs a bias in the first source's state",
+            "expected a bias in the first source's state",
         ),
     }
 }
@@ -83,7 +83,7 @@ fn add_id(call: &Call<'_>) -> InferredState {
 fn same(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
-        return call.refused(FaultKind::Elementwise, "it needs sources in one state");
+        return call.refused(FaultKind::Elementwise, "expected sources in one state");
     }
     match first.split() {
         None => Ok(SplitState::Mirrored),
@@ -121,7 +121,7 @@ fn gated(call: &Call<'_>) -> InferredState {
 fn same_split(call: &Call<'_>) -> InferredState {
     let first = call.seen(0);
     if (1..call.src.len()).any(|i| call.src[i].is_some() && call.seen(i) != first) {
-        return call.refused(FaultKind::Elementwise, "it needs sources in one state");
+        return call.refused(FaultKind::Elementwise, "expected sources in one state");
     }
     Ok(first.clone())
 }

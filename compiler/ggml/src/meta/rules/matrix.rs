@@ -5,7 +5,7 @@ use crate::meta::fault::FaultKind;
 use crate::meta::states::{Split, SplitState};
 use crate::op::SplitRule;
 
-const TAKES: &str = "it needs rows of the weight, rows of the activations, matching parts of the contracted axis, or \
+const TAKES: &str = "expected rows of the weight, rows of the activations, matching parts of the contracted axis, or \
                      matching batches";
 
 pub(super) const PRODUCT: StateRule = StateRule {
@@ -25,7 +25,7 @@ fn experts(call: &Call<'_>) -> InferredState {
     if call.seen(2).is_whole() {
         product(call)
     } else {
-        call.refused(FaultKind::States, "the indices of experts must be mirrored")
+        call.refused(FaultKind::States, "the indices of experts are not mirrored")
     }
 }
 
@@ -61,7 +61,7 @@ fn product(call: &Call<'_>) -> InferredState {
     }
 }
 
-/// Returns the result's split along a batch axis. The result may have more batches than the first source.
+/// Returns the split of the result along a batch axis. The result may have more batches than the first source.
 fn batch(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Rejection> {
     match s.scaled(call.ne[s.axis], a.ne[s.axis].max(1)) {
         Some(s) => Ok(s.into()),

@@ -1,9 +1,7 @@
-//! The rules of ops: the accepted states of the sources, and the result's state. A table with an entry per group of
-//! ops.
+//! The rules of ops: the accepted states of the sources, and the state of the result.
 //!
-//! A rule sees a call like ggml: the op, sizes and strides, and the sources' states. Reads reduce partial sums, so a
-//! rule sees them mirrored unless it asks.
-//! before they are read, so a rule sees them mirrored unless it asks.
+//! A rule sees a call as ggml does: the op, sizes and strides, and the states of the sources. A read reduces a
+//! partial sum, so a rule sees partial sums as mirrored unless it asks for the original state.
 
 mod attention;
 mod elementwise;
@@ -22,26 +20,23 @@ use crate::op::{GgmlOp, OpKind, SplitRule};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'a> {
     pub(in crate::meta) ne: [u64; RANK],
-    /// The strides in bytes.
     pub(in crate::meta) nb: [u64; RANK],
     pub(in crate::meta) dtype: DType,
     pub(in crate::meta) state: &'a SplitState,
 }
 
-/// A rule's op with its sources.
 #[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
     pub(in crate::meta) op: &'a GgmlOp,
     pub(in crate::meta) ne: [u64; RANK],
-    /// The result's strides in bytes.
+    /// The strides of the result, in bytes.
     pub(in crate::meta) nb: [u64; RANK],
     pub(in crate::meta) dtype: DType,
-    /// A view's offset in its source, in bytes.
+    /// The offset of a view in its source, in bytes.
     pub(in crate::meta) offset: u64,
     pub(in crate::meta) src: Vec<Option<Source<'a>>>,
 }
 
-/// The reason why a rule rejects its sources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
     pub(in crate::meta) kind: FaultKind,
@@ -50,24 +45,23 @@ pub(super) struct Rejection {
 
 pub(super) type InferredState = Result<SplitState, Rejection>;
 
-/// A rule of the table.
+/// A rule for a group of ops.
 pub struct StateRule {
-    /// The name in the table of ops.
     rule: SplitRule,
-    /// The accepted states and the result's state, in words.
+    /// The accepted states and the state of the result, in words.
     pub says: &'static str,
     apply: fn(&Call<'_>) -> InferredState,
 }
 
 impl StateRule {
-    /// Returns the rule's ops, in ggml's order.
+    /// Returns the ops of the rule, in ggml's order.
     pub fn ops(&self) -> impl Iterator<Item = OpKind> {
         let all = OpKind::ALL.iter().copied();
         all.filter(|op| op.facts().split_rule == self.rule)
     }
 }
 
-/// The table. ggml aborts at an op without a rule.
+/// All rules. ggml aborts at an op without a rule.
 pub const RULES: &[&StateRule] = &[
     &matrix::PRODUCT,
     &matrix::EXPERTS,
@@ -97,10 +91,7 @@ fn rule(op: &GgmlOp) -> Option<&'static StateRule> {
     RULES.iter().copied().find(|r| r.rule == rule)
 }
 
-/// Returns the state of a call's result.
-///
-/// # Errors
-/// Returns a [`Rejection`] if ggml would abort.
+/// Returns the state of the result.
 pub(super) fn apply(call: &Call<'_>) -> InferredState {
     let Some(rule) = rule(call.op) else {
         return reject(FaultKind::Unknown, "ggml has no rule for this op");
@@ -112,7 +103,7 @@ pub(super) fn apply(call: &Call<'_>) -> InferredState {
     Ok(state)
 }
 
-/// Checks that the parts are the whole axis, in whole blocks and few enough segments.
+/// Checks that the parts add up to the axis, in whole blocks and with few enough segments.
 pub(super) fn check(call: &Call<'_>, s: &Split) -> Result<(), Rejection> {
     if s.len() != call.ne[s.axis] {
         let why = format!("the parts of {s} do not add up to {}", call.ne[s.axis]);
@@ -147,7 +138,7 @@ fn reject<T>(kind: FaultKind, why: impl Into<String>) -> Result<T, Rejection> {
 }
 
 impl<'a> Call<'a> {
-    /// Returns the seen state of source `i`; an absent source counts as mirrored.
+    /// Returns the state of source `i` as a reader sees it. An absent source counts as mirrored.
     pub(super) fn seen(&self, i: usize) -> &'a SplitState {
         match self.src.get(i).copied().flatten() {
             Some(s) => s.state.seen(),
@@ -162,7 +153,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// True if all sources from `first` on are whole.
     fn whole_from(&self, first: usize) -> bool {
         (first..self.src.len()).all(|i| self.seen(i).is_whole())
     }

@@ -32,13 +32,13 @@ fn concat(call: &Call<'_>) -> InferredState {
         _ => {
             return call.refused(
                 FaultKind::Concat,
-                "it needs equal states, or one mirrored source",
+                "expected equal states, or one mirrored source",
             );
         }
     };
     match state.axis() {
         Some(axis) if along(axis) => {
-            call.refused(FaultKind::Concat, "it cannot join parts of the split axis")
+            call.refused(FaultKind::Concat, "the op joins parts of the split axis")
         }
         _ => Ok(state.clone()),
     }
@@ -48,7 +48,7 @@ fn pad(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
     match a.state.seen() {
         SplitState::Split(s) if call.ne[s.axis] != a.ne[s.axis] => {
-            call.refused(FaultKind::Concat, "it cannot pad the split axis")
+            call.refused(FaultKind::Concat, "the op pads the split axis")
         }
         state => Ok(state.clone()),
     }
@@ -60,7 +60,7 @@ fn permute(call: &Call<'_>) -> InferredState {
         return Ok(SplitState::Mirrored);
     };
     if s.segments.len() > 1 && s.segments.iter().any(|g| g.repeat > 1) {
-        return call.refused(FaultKind::Shape, "it cannot move repeated segments");
+        return call.refused(FaultKind::Shape, "the op moves repeated segments");
     }
     match call.op {
         GgmlOp::Transpose => Ok(s.along([1, 0, 2, 3][s.axis]).into()),

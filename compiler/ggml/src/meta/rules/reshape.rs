@@ -1,4 +1,4 @@
-//! Ops with the same elements under other sizes or strides.
+//! Ops that keep the elements but change sizes or strides.
 
 use tpc_ir::{DType, RANK};
 
@@ -27,7 +27,7 @@ pub(super) const COPY: StateRule = StateRule {
     apply: copy,
 };
 
-/// Converts a split of sizes `ne` to sizes `to` with the same number of elements.
+/// Converts a split of sizes `ne` to sizes `to`, which have the same number of elements.
 fn reshape_split(s: &Split, ne: [u64; RANK], to: [u64; RANK]) -> InferredState {
     let product: u64 = ne[..=s.axis].iter().product();
     let below: u64 = ne[..s.axis].iter().product();
@@ -66,7 +66,7 @@ fn copy(call: &Call<'_>) -> InferredState {
     }
     call.refused(
         FaultKind::Write,
-        "it needs a source in the destination's state",
+        "expected a source in the destination's state",
     )
 }
 
@@ -76,7 +76,7 @@ fn is_packed(dtype: DType, ne: [u64; RANK], nb: [u64; RANK]) -> bool {
 
 fn view(call: &Call<'_>) -> InferredState {
     let a = call.source(0)?;
-    // A view of a partial sum, such as of one expert, is a partial sum: it is added before the reduction.
+    // A view of a partial sum, such as of one expert, is a partial sum: ggml adds the views before the reduction.
     let SplitState::Split(s) = a.state else {
         return Ok(a.state.clone());
     };
@@ -94,7 +94,7 @@ fn view(call: &Call<'_>) -> InferredState {
     strided(call, s, a)
 }
 
-/// Returns the split of a view with a part of the axis, or the axis in other units, in the same proportions.
+/// Returns the split of a view with a part of the axis, or with the axis in other units. Proportions stay the same.
 fn part(call: &Call<'_>, s: &Split, axis: usize) -> InferredState {
     match s.shared(axis, call.ne[axis]) {
         Some(s) => Ok(s.into()),
@@ -109,7 +109,7 @@ fn strided(call: &Call<'_>, s: &Split, a: Source<'_>) -> Result<SplitState, Reje
     if !a.nb.is_sorted() {
         return call.refused(
             FaultKind::Shape,
-            "views of a permuted source must have its strides",
+            "the view of a permuted source has other strides",
         );
     }
     let axis = if s.axis + 1 == RANK {

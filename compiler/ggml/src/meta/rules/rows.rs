@@ -1,4 +1,4 @@
-//! Ops on whole rows, and rows by index.
+//! Ops on whole rows, and ops that gather or scatter rows by index.
 
 use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
@@ -31,10 +31,7 @@ pub(super) const SET: StateRule = StateRule {
 
 fn whole_rows(call: &Call<'_>) -> InferredState {
     match call.seen(0) {
-        SplitState::Split(s) if s.axis == 0 => call.refused(
-            FaultKind::Rows,
-            "it needs whole rows, but the rows are split",
-        ),
+        SplitState::Split(s) if s.axis == 0 => call.refused(FaultKind::Rows, "the rows are split"),
         state => Ok(state.clone()),
     }
 }
@@ -42,7 +39,7 @@ fn whole_rows(call: &Call<'_>) -> InferredState {
 fn rope(call: &Call<'_>) -> InferredState {
     match call.whole_from(1) {
         true => Ok(call.seen(0).clone()),
-        false => call.refused(FaultKind::States, "positions and factors must be mirrored"),
+        false => call.refused(FaultKind::States, "positions or factors are not mirrored"),
     }
 }
 
@@ -52,7 +49,7 @@ fn get(call: &Call<'_>) -> InferredState {
         (SplitState::Split(s), true) if s.axis == 0 => Ok(s.clone().into()),
         _ => call.refused(
             FaultKind::States,
-            "it needs a source that is mirrored or split along axis 0, and mirrored indices",
+            "expected a source that is mirrored or split along axis 0, and mirrored indices",
         ),
     }
 }
@@ -62,7 +59,7 @@ fn set(call: &Call<'_>) -> InferredState {
     if !call.seen(1).is_whole() || to.axis() == Some(1) || call.seen(0).axis() != to.axis() {
         return call.refused(
             FaultKind::Write,
-            "it needs rows in the destination's state, no split along axis 1, and mirrored indices",
+            "expected rows in the destination's state, no split along axis 1, and mirrored indices",
         );
     }
     let parts = |s: &SplitState| s.split().map(super::Split::per_device);

@@ -1,5 +1,3 @@
-//! Ops that every device computes of whole sources.
-
 use super::{Call, InferredState, StateRule};
 use crate::meta::fault::FaultKind;
 use crate::meta::states::SplitState;
@@ -14,6 +12,6 @@ pub(super) const WHOLE: StateRule = StateRule {
 fn whole(call: &Call<'_>) -> InferredState {
     match call.whole_from(0) {
         true => Ok(SplitState::Mirrored),
-        false => call.refused(FaultKind::Whole, "it takes only mirrored sources"),
+        false => call.refused(FaultKind::Whole, "expected mirrored sources"),
     }
 }

@@ -1,4 +1,4 @@
-//! Equations of ggml's ops for any tensors. Each is a constant and a line in [`EQUATIONS`].
+//! Equations of ggml's ops. Each is a constant and a line in [`EQUATIONS`].
 
 mod operands;
 mod permute;
@@ -26,7 +26,7 @@ impl Tree {
         Tree::term(op, vec![of])
     }
 
-    /// Returns the term reshaped from `from` to `ne`, or itself if the sizes are equal.
+    /// Returns the term reshaped from `from` to `ne`, or the term itself if the sizes are equal.
     fn reshape_term(self, from: Sizes4, ne: Sizes4) -> Tree {
         if from == ne {
             self
@@ -47,13 +47,12 @@ impl Tree {
     }
 }
 
-/// An equation: from a term to equal terms.
+/// An equation.
 pub struct Equation {
     /// The name.
     pub name: &'static str,
-    /// Both sides, in words.
+    /// Both sides of the equation, in words.
     pub says: &'static str,
-    /// Appends equal terms.
     rewrite: fn(&Terms, &Node, &mut Vec<Tree>),
 }
 
@@ -63,7 +62,7 @@ impl Equation {
     }
 }
 
-/// All equations, in order of application.
+/// All equations, in the order of application.
 pub const EQUATIONS: &[&Equation] = &[
     &reshape::TWICE,
     &reshape::BY_PARTS,
@@ -97,7 +96,6 @@ fn nodes(terms: &Terms, id: Id) -> impl Iterator<Item = &Node> {
     terms[id].nodes.iter()
 }
 
-/// True if all sizes from `axis` on are 1.
 fn is_flat_from(ne: Sizes4, axis: usize) -> bool {
     ne[axis..].iter().all(|&n| n == 1)
 }

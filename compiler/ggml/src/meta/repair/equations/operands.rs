@@ -1,4 +1,4 @@
-//! Ops that repeat or add an operand themselves, so that a separate op is redundant.
+//! Ops that can repeat or add an operand, which makes a separate op redundant.
 
 use tpc_ir::DType;
 

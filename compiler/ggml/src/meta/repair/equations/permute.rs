@@ -1,5 +1,3 @@
-//! Permutations and copies.
-
 use super::{Equation, Tree, facts, is_flat_from, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Node, Op};

@@ -1,5 +1,3 @@
-//! Slices and concatenations.
-
 use super::{Equation, Tree, facts, is_rowwise, nodes};
 use crate::meta::repair::analysis::Terms;
 use crate::meta::repair::language::{Compute, Node, Op, Sizes4};
@@ -30,7 +28,7 @@ pub(super) const GATE: Equation = Equation {
     rewrite: gate,
 };
 
-/// Returns the axis and the computation of a concatenation of two parts.
+/// Returns the axis of a concatenation of two parts, and the concatenation.
 fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
     let c = node.compute().filter(|c| c.op.is(OpKind::Concat))?;
     let a = facts(terms, *node.children.first()?).ne;
@@ -38,7 +36,7 @@ fn parts(terms: &Terms, node: &Node) -> Option<(usize, Compute)> {
     (node.children.len() == 2).then(|| (axis, c.clone()))
 }
 
-/// Returns the slices along an axis that equal the class: source, start and length.
+/// Returns the slices along an axis that equal the class: (source, start, length).
 fn ranges(terms: &Terms, id: egg::Id, along: usize) -> Vec<(egg::Id, u64, u64)> {
     nodes(terms, id)
         .filter_map(|n| match n.op {
@@ -80,7 +78,6 @@ fn alike(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     };
     for a in nodes(terms, node.children[0]) {
         let Some(f) = a.compute() else { continue };
-        // The split child; the other children stay the same.
         let i = usize::from(f.op.is(OpKind::MulMat));
         let apart = match f.op.kind() {
             Some(op) if op.family() == Family::Elementwise => true,

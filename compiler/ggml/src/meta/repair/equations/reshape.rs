@@ -47,7 +47,7 @@ pub(super) const VIEW: Equation = Equation {
     rewrite: view,
 };
 
-/// Returns the classes that reshape to this class, and their sizes.
+/// Returns the classes that reshape to this class, with their sizes.
 fn reshape_sources<'t>(
     terms: &'t Terms,
     id: egg::Id,
@@ -71,8 +71,8 @@ fn twice(terms: &Terms, node: &Node, out: &mut Vec<Tree>) {
     }
 }
 
-/// Returns sizes that merge into `a` and `b`: cuts at every boundary of both. More than four parts are merged at the
-/// outer end. Returns `None` if the cuts do not divide each other.
+/// Returns sizes that merge into both `a` and `b`, split at every boundary of either; `None` if the boundaries do not
+/// divide each other. Beyond four parts, the outermost are merged.
 fn common(a: Sizes4, b: Sizes4) -> Option<Sizes4> {
     let mut cuts: Vec<u64> = Vec::new();
     for ne in [a, b] {
