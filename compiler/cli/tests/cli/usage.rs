@@ -164,11 +164,11 @@ fn a_bad_topology_is_located() {
         (String::new(), "line 1, column "),
         (
             "Topology(devices: [(name: \"a\", bandwidth: -1e12, flops: 1e14)])".to_owned(),
-            "column 43: bandwidth: `-1e12` is not a number",
+            "column 43: bandwidth: `-1e12` is not a possible number",
         ),
         (
             "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: NaN)])".to_owned(),
-            "column 56: flops: `NaN` is not a number",
+            "column 56: flops: `NaN` is not a possible number",
         ),
         (
             "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1e14)])"

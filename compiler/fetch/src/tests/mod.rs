@@ -244,7 +244,7 @@ fn ranges_that_were_not_asked_for() {
             );
             let _ = stream.write_all(b"GGUF\x03\0\0\0\0\0");
         });
-        fails(&server.url("/m.gguf"), "TPC0433", "asked for");
+        fails(&server.url("/m.gguf"), "TPC0433", "requested range");
     }
 }
 
