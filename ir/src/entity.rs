@@ -1,4 +1,4 @@
-//! Handles: `u32` indices of a graph's tables that print with a prefix (`v7`, `inst3`, `c1`).
+//! Handles: `u32` indices into a graph's tables, printed with a prefix (`v7`, `inst3`, `c1`).
 
 use std::fmt;
 
@@ -46,7 +46,7 @@ handle!(
     Inst, "inst"
 );
 handle!(
-    /// A class: factors that devices of a group split alike.
+    /// A class: factors that a group's devices split in the same way.
     Class, "c"
 );
 handle!(

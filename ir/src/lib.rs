@@ -10,8 +10,8 @@
 //! 2. *sharded*: values on groups, with shardings, copies and collectives explicit, and global sizes;
 //! 3. *programs*: values on single devices, with local sizes. Collectives have one operand and result per device.
 //!
-//! Each op states its sharding rule ([`op::Rule`]) once, next to its definition. Inference, verification, lowering and
-//! the documentation are derived from it by the algebra of factor trees in [`factor`].
+//! Each op states its sharding rule ([`op::Rule`]) once, next to its definition. The algebra of factor trees
+//! ([`factor`]) derives inference, verification, lowering and the documentation from the rules.
 //!
 //! The crate does not depend on files or device interfaces.
 

@@ -1,6 +1,6 @@
 //! Random numbers, the same in every run and on every machine.
 
-/// The generator SplitMix64 (Steele, Lea and Flood 2014). Any seed is good.
+/// The generator SplitMix64 (Steele, Lea and Flood 2014). Any seed works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 

@@ -200,7 +200,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// Fails if the value has another type or does not fit.
+            /// Returns an error if the value has another type or does not fit.
             pub fn $get(&self, key: &str) -> Result<Option<$ty>, GgufError> {
                 self.decode(key, $what)
             }
@@ -209,7 +209,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// Fails if the key is absent, or its value has another type or does not fit.
+            /// Returns an error if the key is absent, or its value has another type or does not fit.
             pub fn $require(&self, key: &str) -> Result<$ty, GgufError> {
                 self.require(self.decode(key, $what)?, key, $what)
             }
@@ -241,7 +241,7 @@ macro_rules! per_layer {
             ///
             /// # Errors
             ///
-            /// Fails if the value has another type, does not fit, or is an array of another length.
+            /// Returns an error if the value has another type, does not fit, or is an array of another length.
             pub fn $get(&self, key: &str, n_layers: usize) -> Result<Option<Vec<$ty>>, GgufError> {
                 self.decode_per_layer(key, n_layers, $what)
             }
@@ -250,7 +250,7 @@ macro_rules! per_layer {
             ///
             /// # Errors
             ///
-            /// Fails if the key is absent, or its value has another type, does not fit, or is an array of another
+            /// Returns an error if the key is absent, or its value has another type, does not fit, or is an array of another
             /// length.
             pub fn $require(&self, key: &str, n_layers: usize) -> Result<Vec<$ty>, GgufError> {
                 self.require(self.decode_per_layer(key, n_layers, $what)?, key, $what)

@@ -91,7 +91,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// Fails if a tensor name repeats.
+    /// Returns an error if a tensor name repeats.
     pub(super) fn join(
         first: Header,
         rest: impl IntoIterator<Item = Header>,

@@ -30,7 +30,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Fails if a key repeats.
+    /// Returns an error if a key repeats.
     pub(super) fn new(file: &str, entries: Vec<Entry>) -> Result<Metadata, GgufError> {
         match NameIndex::build(&entries, |e| &e.key) {
             Ok(by_key) => Ok(Metadata {
@@ -52,7 +52,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// Fails if a key repeats.
+    /// Returns an error if a key repeats.
     pub fn from_pairs(
         file: &str,
         pairs: impl IntoIterator<Item = (String, MetaValue)>,

@@ -27,7 +27,7 @@ pub trait RangeSource {
     ///
     /// # Errors
     ///
-    /// Fails if the bytes cannot be read.
+    /// Returns an error if the bytes cannot be read.
     fn read(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic>;
 
     /// Returns the length in bytes, if a read has reported it.
@@ -37,7 +37,7 @@ pub trait RangeSource {
     ///
     /// # Errors
     ///
-    /// Fails if the source cannot have other files.
+    /// Returns an error if the source cannot have other files.
     fn sibling(&self, name: &str) -> Result<Box<dyn RangeSource>, Diagnostic>;
 }
 

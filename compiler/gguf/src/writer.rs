@@ -81,7 +81,7 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// Fails if the header has a defect or a write fails.
+    /// Returns an error if the header has a defect or a write fails.
     pub fn write_header(&self, mut out: impl Write) -> Result<Header, GgufError> {
         let (bytes, header) = self.encode()?;
         out.write_all(&bytes).map_err(|e| self.io_error(e))?;
@@ -92,7 +92,7 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// Fails if the header has a defect, a write fails, or `data` wrote another number of bytes than the tensor's.
+    /// Returns an error if the header has a defect, a write fails, or `data` wrote another number of bytes than the tensor's.
     pub fn write(
         &self,
         mut out: impl Write,

@@ -173,7 +173,7 @@ impl Space {
     /// Returns the slice `[start, start + len)` of a product, as a product.
     ///
     /// # Errors
-    /// Fails if a factor cannot be cut at a boundary.
+    /// Returns an error if a factor cannot be cut at a boundary.
     pub fn slice(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
         self.with_depth_limit(|s| s.slice_inner(seq, start, len))
     }

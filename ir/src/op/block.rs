@@ -1,11 +1,11 @@
-//! Inputs about blocks: runs of equally many consecutive tokens of a sequence, counted from its first token.
+//! Inputs about blocks: consecutive runs of `n` tokens of a sequence, counted from its first token.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::types::TensorType;
 
-/// The fact about blocks that an input states.
+/// The content of an input about blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockPart {
     /// Mask of cells with the last token of a block, `f32[n_kv, n_tokens]`: 0 if the token sees the whole block, else
@@ -52,9 +52,9 @@ impl BlockPart {
 /// An input about blocks of `tokens` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockInput {
-    /// The fact that it states.
+    /// The content.
     pub part: BlockPart,
-    /// Tokens of a block, at least 1.
+    /// Number of tokens per block, at least 1.
     pub tokens: u32,
 }
 

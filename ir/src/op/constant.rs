@@ -20,7 +20,7 @@ pub struct Hadamard {
 }
 
 impl Hadamard {
-    /// Beyond any head, and at most 64 MiB.
+    /// Larger than any head; the matrix takes at most 64 MiB.
     const MAX: u64 = 4096;
 }
 

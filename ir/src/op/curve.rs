@@ -107,7 +107,7 @@ impl OpDef for Xielu {
         curve(operands)
     }
 
-    /// Does not keep zeros: with `eps` below 0, the function of 0 is not 0.
+    /// Zeros are not kept: if `eps` is below 0, f(0) is not 0.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
@@ -119,7 +119,7 @@ impl OpDef for Xielu {
     size_independent!();
 }
 
-/// A constant for every element. Operand: `x`, any shape, unread; the result has the same type and shape.
+/// The constant `value` for every element. Operand: `x`, any shape, not read; the result has the same type and shape.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.

@@ -233,7 +233,7 @@ impl OpDef for Binary {
         check_real("b", b)?;
         for i in 0..RANK {
             divides(
-                "size of b must divide the size of a",
+                "size of b does not divide size of a",
                 &b.dims[i],
                 &a.dims[i],
             )?;
@@ -470,7 +470,7 @@ impl OpDef for Glu {
         }
         match operands {
             [both] => {
-                let half = divides("half of axis 0", &Dim::constant(2), &both.dims[0])?;
+                let half = divides("axis 0 is not a multiple of 2", &Dim::constant(2), &both.dims[0])?;
                 Ok(f32_of(both.with_dim(0, half).dims).into())
             }
             [gate, up] => {

@@ -58,7 +58,7 @@ impl OpDef for MulMatId {
         check_equal("rows of w and x", &w.dims[0], &x.dims[0])?;
         check_equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
         divides(
-            "rows per token of x must divide the rows of ids",
+            "rows per token of x do not divide rows of ids",
             &x.dims[1],
             &ids.dims[0],
         )?;

@@ -143,9 +143,9 @@ impl Weight {
 pub struct Temperature {
     /// Weight of the logarithm.
     pub scale: f32,
-    /// Positions per step; at least 1.
+    /// Number of positions per step, at least 1.
     pub length: u64,
-    /// Added to the position.
+    /// Summand added to the position.
     pub offset: f32,
 }
 
@@ -192,7 +192,7 @@ pub enum InputKind {
     Temperature(Temperature),
     /// Facts about blocks of tokens, per token and per cell.
     Block(BlockInput),
-    /// Anything else, by name.
+    /// Another input, by name.
     Other(String),
 }
 

@@ -24,7 +24,7 @@ use crate::types::TensorType;
 pub struct NgramRows {
     /// A factor per token of the longest n-grams, at least two.
     pub factors: Vec<u64>,
-    /// The rows of each table, bigrams first, equally many tables per length.
+    /// The rows of each table, bigrams first, with the same number of tables per length.
     pub tables: Vec<Interval>,
     /// The substitute for missing tokens.
     pub end: u64,
@@ -100,7 +100,7 @@ impl OpDef for NgramRows {
         parameter("factors", "a list of two or more", lengths > 0)?;
         let tables = self.tables.len() as u64;
         let equal = tables > 0 && tables.is_multiple_of(lengths.max(1));
-        parameter("tables", "equally many tables for each length", equal)?;
+        parameter("tables", "the same number of tables for each length", equal)?;
         let held = |t: &Interval| {
             let end = t.start.checked_add(t.len);
             t.len > 0 && end.is_some_and(|end| end <= 1 << 31)

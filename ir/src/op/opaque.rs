@@ -38,7 +38,7 @@ pub struct MemoryView {
     pub ne: [u64; RANK],
     /// Strides in bytes; along axis 0, between blocks.
     pub nb: [u64; RANK],
-    /// The first byte.
+    /// Byte offset of the first element.
     pub offset: u64,
 }
 

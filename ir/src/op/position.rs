@@ -47,13 +47,13 @@ impl OpDef for Cumsum {
 /// The side of a diagonal that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Below the diagonal.
+    /// Elements below the diagonal.
     Lower,
-    /// Below and on it.
+    /// Elements below and on the diagonal.
     LowerDiag,
-    /// Above the diagonal.
+    /// Elements above the diagonal.
     Upper,
-    /// Above and on it.
+    /// Elements above and on the diagonal.
     UpperDiag,
 }
 

@@ -139,7 +139,7 @@ impl OpDef for TopK {
         if x.dims[0].as_const().is_some_and(|n| n < self.k) {
             let (left, right) = (self.k.into(), x.dims[0].clone());
             return Err(TypeError::Sizes {
-                what: "k must be within a row",
+                what: "k exceeds the row",
                 left,
                 right,
             });

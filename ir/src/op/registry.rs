@@ -32,7 +32,7 @@ macro_rules! ops {
             /// Parses an op; `None` for an unknown name.
             ///
             /// # Errors
-            /// Fails if an attribute is missing, unknown or of the wrong kind.
+            /// Returns an error if an attribute is missing, unknown or of the wrong kind.
             pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
                 $(if <$variant as OpDef>::NAMES.contains(&name) {
                     return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
@@ -56,7 +56,7 @@ macro_rules! ops {
             /// Infers the types of the results.
             ///
             /// # Errors
-            /// Fails if the number or the types of the operands are wrong.
+            /// Returns an error if the number or the types of the operands are wrong.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }
@@ -162,7 +162,7 @@ impl Op {
         self.category().is_leaf()
     }
 
-    /// True for a leaf that stays in memory between batches: a weight or a state.
+    /// True if the op is a weight or a state, which stay in memory between batches.
     pub const fn is_stored(&self) -> bool {
         matches!(self.category(), OpCategory::Stored)
     }
@@ -209,7 +209,7 @@ impl Op {
         matches!(self.category(), OpCategory::Update)
     }
 
-    /// True for a matrix product, which contracts axis 0 of operands 0 and 1.
+    /// True if the op is a matrix product, contracting axis 0 of operands 0 and 1.
     pub const fn is_product(&self) -> bool {
         matches!(self.category(), OpCategory::Product)
     }
@@ -219,7 +219,7 @@ impl Op {
         self.category().is_movement()
     }
 
-    /// Returns the operand whose memory the result shares, as a view or an update.
+    /// Returns the operand whose memory the result shares.
     pub const fn aliases(&self) -> Option<usize> {
         self.category().aliases()
     }

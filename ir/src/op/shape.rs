@@ -363,7 +363,7 @@ impl OpDef for Repeat {
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let [x] = expect_operands(operands, "1")?;
         for (from, to) in x.dims.iter().zip(&self.dims) {
-            divides("size must divide its repetition", from, to)?;
+            divides("size does not divide its repetition", from, to)?;
         }
         Ok(TensorType {
             dtype: x.dtype,

@@ -1,4 +1,4 @@
-//! Unreduced sums: the state of a result, from the states of its operands and the split factors.
+//! Unreduced sums: the state of a result, computed from the states of its operands and the split factors.
 
 use super::rule::{Linearity, Rule};
 use crate::entity::Class;
@@ -16,11 +16,11 @@ pub struct OperandState {
 /// The roles of the op's split factors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActiveRoles {
-    /// A contracted factor is split.
+    /// True if a contracted factor is split.
     pub reduce: bool,
-    /// A normalised factor is split.
+    /// True if a normalised factor is split.
     pub norm: bool,
-    /// A looked-up factor is split.
+    /// True if a looked-up factor is split.
     pub gather: bool,
     /// The class that splits the experts.
     pub expert: Option<Class>,

@@ -58,7 +58,7 @@ impl Extent {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// True if they share a byte.
+    /// True if the ranges share a byte.
     pub const fn overlaps(&self, other: &Extent) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }
@@ -76,7 +76,7 @@ pub struct BufferData {
 }
 
 impl BufferData {
-    /// Returns its byte range for a shape.
+    /// Returns the byte range for a shape.
     pub fn extent(&self, shape: usize) -> Extent {
         let of = self.extents.get(shape).or(self.extents.first());
         of.copied().unwrap_or(Extent {

@@ -27,7 +27,7 @@ pub struct LaunchData {
 }
 
 impl LaunchData {
-    /// Returns the instructions that it covers.
+    /// Returns the covered instructions.
     pub fn covered_insts(&self) -> &[Inst] {
         match &self.work {
             Work::Compute(insts) => insts,

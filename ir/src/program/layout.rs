@@ -167,7 +167,7 @@ impl Layout {
         }
     }
 
-    /// Returns a bound on the span from the largest size and stride of every axis.
+    /// Returns a bound on the span, computed from the largest size and stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;
@@ -184,7 +184,8 @@ impl Layout {
         Some(end)
     }
 
-    /// Returns one polynomial as a bound, for dependent axes (`n_seqs · n_seq_tokens ≤ n_tokens`).
+    /// Returns a bound on the span computed as one polynomial, for dependent axes (`n_seqs · n_seq_tokens ≤
+    /// n_tokens`).
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
@@ -222,7 +223,7 @@ impl Layout {
 }
 
 struct Run {
-    /// True if they begin with axis 0, whose stride counts blocks.
+    /// True if the axes begin with axis 0, whose stride counts blocks.
     in_blocks: bool,
     size: Dim,
     step: Dim,

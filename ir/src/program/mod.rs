@@ -46,11 +46,11 @@ pub struct Program {
     pub graph: Verified<stage::Programs>,
     /// The shapes of its batches, smallest first.
     pub shapes: Vec<BatchShape>,
-    /// The memories.
+    /// The arenas.
     pub arenas: Vec<ArenaData>,
-    /// The ranges that hold values.
+    /// The buffers.
     pub buffers: Vec<BufferData>,
-    /// The home of each value; `None` if it never reaches memory.
+    /// The home of each value; `None` if the value never reaches memory.
     pub homes: Vec<Option<Home>>,
     /// The launches.
     pub launches: Vec<LaunchData>,

@@ -4,7 +4,7 @@
 //! in sequence, and the chunks as a binary tree. A device that holds a subtree computes its sum. A collective over 2, 4
 //! or 8 devices adds these sums as the rest of the tree.
 
-/// Elements per activation scale: the unit for cutting K.
+/// Elements per activation scale; K is split at multiples of it.
 pub const SUM_BLOCK: u64 = 32;
 
 /// Chunks of K.

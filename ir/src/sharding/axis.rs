@@ -45,7 +45,7 @@ pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     out
 }
 
-/// The maximum number of runs in a device's part of an axis: more than any model needs, and safe for hostile graphs.
+/// Maximum number of runs in a device's part of an axis, above the needs of any model and safe for hostile graphs.
 pub const MAX_INTERVALS: usize = 1 << 16;
 
 /// An axis as a tree of factors.
@@ -55,7 +55,7 @@ pub enum AxisTree {
     Leaf {
         /// Number of indices over all devices.
         size: Dim,
-        /// The class that splits it.
+        /// The class that splits the factor; `None` if whole.
         split: Option<ClassRef>,
     },
     /// Factors, major first; the index is mixed-radix.

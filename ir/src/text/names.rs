@@ -1,4 +1,4 @@
-//! The referents of handles.
+//! The entities that handles name.
 
 use std::collections::HashMap;
 
@@ -75,7 +75,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Referent {
     Entity(usize),
-    /// An entity with a rejected, already reported definition.
+    /// An entity whose definition was rejected and reported.
     Rejected,
 }
 

@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
             None
         } else {
             let (n, span) = self.int("a layer's number or `none`")?;
-            let defect = "a layer's number beyond 2^32 - 1";
+            let defect = "the layer number exceeds 2^32 - 1";
             let too_large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Some(u32::try_from(n).map_err(too_large)?)
         };

@@ -259,7 +259,7 @@ crate::codes! {
 
     SHARDING_SPLIT_AND_UNREDUCED = error(
         "TPC0251",
-        "value split and unreduced at once",
+        "value both split and unreduced",
         "No device could tell which parts to add.",
     )
     .example("`@tp0 split(0: c0) partial`.")
@@ -308,7 +308,7 @@ crate::codes! {
     SHARDING_NORM = error(
         "TPC0257",
         "norm over a split axis",
-        "Each device's statistic would cover its part of the row only.",
+        "Each device's statistic would cover only its part of the row.",
     )
     .example("`rms_norm` of a value with `split(0: c0)`.")
     .cure("use `norm_stats`, `all_reduce` and `norm_apply`.");
@@ -340,8 +340,8 @@ crate::codes! {
     SHARDING_TRANSFER = error(
         "TPC0261",
         "transfer of the wrong kind of value",
-        "Copies and gathers move reduced values; `all_reduce` and `reduce_scatter` take unreduced ones. Gathers \
-         take, and scatters make, ranges of the op's axis.",
+        "Copies and gathers move reduced values; `all_reduce` and `reduce_scatter` take unreduced ones. Gathers take \
+         ranges of the op's axis, and scatters make them.",
     )
     .example("`all_reduce` of a mirrored value, which would be added once per device.")
     .cure("reduce unreduced values, and only them.");

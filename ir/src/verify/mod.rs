@@ -20,7 +20,7 @@
 //! - TPC0232: a class that splits a value of a group has one range per device of the group.
 //! - TPC0233: a split leaf has the size of its class, divided by its divisor.
 //! - TPC0234: the tree of a split axis is split, and in the form that [`AxisTree::simplify`] gives.
-//! - TPC0235: an op equals what its text form parses to.
+//! - TPC0235: an op survives printing and parsing.
 //!
 //! # Types
 //!
@@ -56,7 +56,7 @@
 //!   [granule](crate::DType::granule) that divides it.
 //! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0255: the equations of each op's rule hold.
-//! - TPC0256: factors that an op needs whole are whole.
+//! - TPC0259: a result is unreduced if and only if its op and the operands imply it.
 //! - TPC0257: norms over a split axis exchange their statistic.
 //! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or not at all.
 //! - TPC0259: a result is unreduced exactly if its op and the operands imply it.

@@ -13,7 +13,7 @@ use crate::types::{RANK, TensorType};
 
 /// Checks TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
-    // The last well-typed instruction: devices run the same op one after another.
+    // The last well-typed instruction, because devices repeat the same op.
     let mut right: Option<&InstData> = None;
     for (inst, data) in graph.insts() {
         let known = right.is_some_and(|r| graph.is_alike(r, data));
@@ -134,7 +134,7 @@ fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     axes.find(|(_, d)| d.as_const().is_none())
 }
 
-/// Returns the tokens in a batch of sequences of equal length.
+/// Returns the number of tokens in a batch of sequences of equal length.
 fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
@@ -239,12 +239,12 @@ pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
-/// How an op accesses the blocks of a quantised operand.
+/// The access of an op to the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockAccess {
-    /// Decodes them, or moves them whole.
+    /// Decodes blocks, or moves them whole.
     Read,
-    /// Would cut blocks. TPC0239 covers sizes that are not whole blocks.
+    /// Cuts blocks. TPC0239 covers sizes that are not whole blocks.
     Cut,
     Unread,
 }

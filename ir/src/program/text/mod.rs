@@ -32,8 +32,8 @@
 //! | `launch` | its kernel, its places, and its work |
 //! | `compute`, `transfer` | the covered instructions, each named by its first result |
 //! | `store` | the number of the `output` line whose value becomes the content of its state, from 0 |
-//! | `phase` | the number of tokens after the batch that it needs; the queues of the phase follow |
-//! | `queue` | launches, and waits: `@dev0:3` waits until the queue of that place has done three steps |
+//! | `phase` | the number of tokens needed after the batch; the queues of the phase follow |
+//! | `queue` | launches, and waits: `@dev0:3` waits until the queue of that place has completed three steps |
 //!
 //! The rules of the graph's text form for lines, comments, handles, sizes and defects apply. Only waits refer to later
 //! lines.

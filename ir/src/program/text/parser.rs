@@ -41,7 +41,7 @@ impl ParsedProgram {
     /// Verifies the graph; the rest of the program stays unverified.
     ///
     /// # Errors
-    /// Fails if the graph is not at the stage of programs.
+    /// Returns an error if the graph is not at the stage of programs.
     pub fn program(self) -> Result<Program, Violations> {
         Ok(Program {
             graph: Verified::<stage::Programs>::new(self.graph)?,
@@ -132,7 +132,7 @@ impl Lines {
         p.list(b'}', "`,` or `}`", |p| {
             let (word, span) = p.word("a symbol such as `n_tokens`")?;
             let Some(symbol) = Symbol::from_name(word) else {
-                let defect = "it is not a symbol";
+                let defect = "unknown symbol";
                 return Err(ParseError::new(ParseErrorKind::Size { defect }, span));
             };
             if std::mem::replace(&mut given[symbol as usize], true) {
@@ -275,7 +275,7 @@ impl Lines {
             Work::Transfer(inst(p)?)
         } else if p.eat_word("store")? {
             let (output, span) = p.int("the number of an output")?;
-            let defect = "an output's number beyond 2^32 - 1";
+            let defect = "the output number exceeds 2^32 - 1";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Work::Store(usize::try_from(output).map_err(large)?)
         } else {
@@ -303,7 +303,7 @@ impl Lines {
         self.spans.queues.push(Vec::new());
         let (ahead, span) = p.int("the number of tokens ahead")?;
         p.expect_end()?;
-        let defect = "a number of tokens beyond 2^32 - 1";
+        let defect = "the number of tokens exceeds 2^32 - 1";
         let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
         let ahead = u32::try_from(ahead).map_err(large)?;
         if let (Some(phase), Some(span)) = (self.phases.last_mut(), self.spans.phases.last_mut()) {
@@ -331,7 +331,7 @@ impl Lines {
             let place = place(p)?;
             p.expect(b':', "`:` and a number of steps")?;
             let (steps, span) = p.int("a number of steps")?;
-            let defect = "a number of steps beyond a queue's limit";
+            let defect = "the number of steps exceeds the limit of a queue";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             let steps = usize::try_from(steps).map_err(large)?;
             pending.push(UnresolvedWait {
@@ -363,7 +363,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Resolves the queues that waits name; takes the first queue of a place.
+    /// Resolves the queues named by waits to the first queue of each place.
     fn resolve(&mut self) -> Vec<ParseError> {
         let positions: Vec<HashMap<Place, usize>> = self
             .phases

@@ -3,7 +3,7 @@
 //! The graph in a program is already [verified](crate::Verified). The verifier checks the rest:
 //!
 //! - TPC0270: every handle refers to an entity of the program.
-//! - TPC0271: there is a shape of batches; all shapes have the same context, and ascend.
+//! - TPC0271: there is at least one batch shape; shapes ascend and have the same context.
 //! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase
 //!   that its operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
@@ -12,7 +12,7 @@
 //!   [`ALIGNMENT`](super::ALIGNMENT), and persistent buffers do not overlap.
 //! - TPC0276: all queues end.
 //! - TPC0277: steps, outputs and states read values that are computed before and not yet overwritten.
-//! - TPC0278: conflicting accesses to memory are ordered, whatever the speeds of the places.
+//! - TPC0278: conflicting accesses to memory are ordered for any speed of the places.
 //! - TPC0279: a launch overwrites an operand only if its op allows it.
 //!
 //! One run of all queues without data finds the violations from TPC0275 on: each arena records the value in its bytes
@@ -41,7 +41,7 @@ pub struct ProgramError {
     pub code: &'static Code,
     /// The part of the program that violates it.
     pub part: Part,
-    /// The violation in words.
+    /// The message.
     pub what: String,
 }
 

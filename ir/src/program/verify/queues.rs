@@ -19,7 +19,7 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     for (n, pair) in program.phases.windows(2).enumerate() {
         if pair[0].lookahead >= pair[1].lookahead {
             let what = format!(
-                "phase {} must need more tokens than the phase before it",
+                "phase {} does not need more tokens than the phase before it",
                 n + 1
             );
             wrong(Part::Phase(n + 1), what);

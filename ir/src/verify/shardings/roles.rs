@@ -12,7 +12,7 @@ pub(in crate::verify) struct Roles {
     pub(in crate::verify) mixed: Option<String>,
 }
 
-/// Returns the roles of the split factors; `space` has the rule's equations solved.
+/// Returns the roles of the split factors; `space` has solved the rule's equations.
 pub(in crate::verify) fn roles(
     space: &Space,
     rule: &Rule,

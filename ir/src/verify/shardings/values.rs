@@ -12,7 +12,7 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
     let sharding = &data.sharding;
     if sharding.is_split() && sharding.unreduced != Unreduced::None {
-        let detail = "is split and unreduced at once";
+        let detail = "is both split and unreduced";
         faults.add(ShardingRule::SplitAndUnreduced, detail);
     }
     if let Unreduced::OwnerMasked(c) = sharding.unreduced
