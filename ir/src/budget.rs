@@ -1,8 +1,8 @@
 //! Budgets: limits on the computation and the memory of one command.
 //!
-//! A pass calls [`Budget::spend`] before each piece of work and stops if the budget refuses. Budgets count units
-//! instead of time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are at least ten times
-//! what the largest known models and captures need. They keep a command below two seconds and 500 MB.
+//! A pass calls [`Budget::spend`] before each piece of work and stops if the budget is exhausted. Budgets count units
+//! instead of time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are ten times the needs
+//! of the largest known models or more, and keep a command below two seconds and 500 MB.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -142,8 +142,8 @@ impl std::error::Error for BudgetExceeded {}
 
 /// The limits and the amounts used by one command. Passes share it by reference.
 ///
-/// Each thread gets a [part](Self::part). The parts are [added](Self::add) at the end in a fixed order, so the
-/// remainder does not depend on the threads' progress.
+/// Each thread gets a [part](Self::part). Parts are [added](Self::add) in a fixed order, so the remainder does not
+/// depend on the threads' progress.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -270,7 +270,6 @@ mod tests {
         assert!(part.take(Resource::Steps, 7) && !part.take(Resource::Terms, 1));
         budget.add(&part);
         assert_eq!(budget.used(Resource::Steps), 7);
-        // Other resources are unchanged, and overflow is not an error.
         assert!(budget.take(Resource::Steps, u64::MAX));
         assert!(budget.take(Resource::Steps, u64::MAX));
     }

@@ -1,7 +1,7 @@
 //! Diagnostic codes.
 //!
-//! A crate declares its codes with [`codes!`](crate::codes), which collects them in `CODES`. `tpc explain` and the book
-//! print the declarations.
+//! A crate declares codes with [`codes!`](crate::codes), which collects them in `CODES` for `tpc explain` and the
+//! book.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -111,7 +111,7 @@ impl Code {
             .collect()
     }
 
-    /// Returns the number in the id: 301 for `TPC0301`. Each section of the catalogue is a range of numbers.
+    /// Returns the number in the id: 301 for `TPC0301`.
     pub fn number(&self) -> Option<u16> {
         self.id.strip_prefix("TPC")?.parse().ok()
     }

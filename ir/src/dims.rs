@@ -1,4 +1,4 @@
-//! Symbolic sizes. A [`Dim`] is an integer polynomial in the run-time [`Symbol`]s: one graph serves every batch size.
+//! Symbolic sizes: integer polynomials in the run-time [`Symbol`]s, so that one graph serves every batch size.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -355,7 +355,6 @@ impl Dim {
         }
         let d = divisor.monomials()?;
         let [d] = d.as_slice() else {
-            // A polynomial of several monomials divides only its multiples.
             let (a, b) = (self.monomials()?, d);
             if a.len() != b.len() {
                 return None;
@@ -502,7 +501,6 @@ fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
 struct ShiftedPolynomial(BTreeMap<[u8; N], i128>);
 
 impl ShiftedPolynomial {
-    /// `difference` stops at this number of monomials.
     const MAX: usize = 1 << 10;
 
     fn all_positive(&self) -> bool {
@@ -719,7 +717,6 @@ mod tests {
         for (a, b) in &wrong {
             assert!(!a.at_most(b), "{a} ≤ {b}");
         }
-        // Comparisons of very high powers stop early.
         let mut tall = one(NTokens);
         for _ in 0..7 {
             tall = tall.checked_mul(&tall).expect("fits");

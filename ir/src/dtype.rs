@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(DType::F64.bytes(u64::MAX), None);
     }
 
-    /// The expected values are the bits per weight that `ik_llama.cpp` states (4.25 for iq4_ks) plus the row scale.
+    /// Expected: the bits per weight stated by `ik_llama.cpp` (4.25 for iq4_ks) plus the row scale.
     #[test]
     fn rows_may_have_bytes_beside_blocks() {
         let row = 136 * 7168 / 256 + 4;

@@ -60,7 +60,7 @@ impl Output {
     }
 }
 
-/// A program at any stage: the whole model on one place, divided among devices, or one program per device.
+/// A program at any [stage](crate::verify::stage).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     /// The model's name.

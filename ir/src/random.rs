@@ -54,7 +54,6 @@ impl Xorshift64 {
 mod tests {
     use super::*;
 
-    /// The first numbers of seed 1234567 in the reference implementation.
     #[test]
     fn numbers_are_those_of_the_reference() {
         let mut random = SplitMix64::new(1_234_567);

@@ -36,7 +36,6 @@ pub(super) struct VarData {
 pub struct Space {
     pub(super) vars: Vec<VarData>,
     depth: u32,
-    /// Number of factors and segments visited by refinements.
     work: u64,
     most_work: Option<u64>,
 }

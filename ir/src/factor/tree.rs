@@ -111,7 +111,6 @@ impl Space {
 
     /// Appends the leaves below `v` to `out`, in order.
     pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
-        // An explicit stack, as in `segments`.
         let mut open = vec![v];
         while let Some(v) = open.pop() {
             let v = self.find(v);

@@ -122,7 +122,6 @@ impl Space {
         leaves.contains(&v)
     }
 
-    /// Unifies a whole leaf with a sum, whose leaves must all be whole.
     fn join_whole(&mut self, whole: Var, sum: Var) -> Result<(), UnifyError> {
         let mut leaves = Vec::new();
         self.leaves(sum, &mut leaves);

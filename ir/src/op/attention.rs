@@ -134,7 +134,6 @@ fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), ax
     whole_unless_one(rule, operands, mask, axis)
 }
 
-/// Requires a mask axis, and the axis of operand 0 along which it repeats, to be whole unless the mask's size is 1.
 fn whole_unless_one(
     rule: Rule,
     operands: &[&TensorType],

@@ -470,7 +470,11 @@ impl OpDef for Glu {
         }
         match operands {
             [both] => {
-                let half = divides("axis 0 is not a multiple of 2", &Dim::constant(2), &both.dims[0])?;
+                let half = divides(
+                    "axis 0 is not a multiple of 2",
+                    &Dim::constant(2),
+                    &both.dims[0],
+                )?;
                 Ok(f32_of(both.with_dim(0, half).dims).into())
             }
             [gate, up] => {

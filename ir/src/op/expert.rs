@@ -106,7 +106,6 @@ impl OpDef for MulMatId {
         let w = Slot::Operand(0);
         let experts = on.size(w, 2).unwrap_or(1) as f64;
         let draws = on.total_elements(Slot::Operand(2));
-        // Per device: the number of distinct experts read, products computed, and experts stored.
         let (touched, products, held) = match on.expert_load(draws) {
             Some(share) => (
                 share.busiest.min(share.own),

@@ -19,7 +19,7 @@ pub struct HeadGrouping {
     pub results: &'static [usize],
 }
 
-/// Consecutive KV heads of a device that serve the same number of its query heads.
+/// Consecutive KV heads of a device with the same number of query heads each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGroups {
     /// Local indices of the query heads.
@@ -44,7 +44,7 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
         }
         None
     };
-    // Runs, each with its number of query heads per KV head. Counts whole groups, because there may be many heads.
+    // Runs, each with its query heads per KV head. Groups are counted, not walked: there may be many heads.
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     let mut local = 0;
     for r in query {

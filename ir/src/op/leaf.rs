@@ -45,7 +45,6 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     })
 }
 
-/// Defines an op whose result is stored, with a name and the parts that a device holds.
 macro_rules! stored_op {
     ($op:ident, $spelling:literal, $name:ident) => {
         impl OpDef for $op {

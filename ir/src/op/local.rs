@@ -1,4 +1,4 @@
-//! One instruction as seen by one device, to derive the device's op.
+//! One instruction as seen by one device.
 
 use super::rule::Slot;
 use crate::dims::Dim;

@@ -158,7 +158,6 @@ impl OpDef for Diag {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        // Both axes of the result have the size of the operand's axis 0, also when it is symbolic.
         Rule::opaque()
             .same(0, &[2, 3])
             .eq(opd(0, 0), res(0))

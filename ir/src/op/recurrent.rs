@@ -328,7 +328,6 @@ mod tests {
         }
     }
 
-    /// Returns the operands with one size changed, for each size in turn.
     fn misfits(operands: &[TensorType]) -> impl Iterator<Item = (usize, usize, Vec<TensorType>)> {
         let all = operands.to_vec();
         (0..operands.len())
@@ -377,7 +376,6 @@ mod tests {
             assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
         }
         assert!(types(&SsmScan, &scan(3)).is_err());
-        // Without ids, one cell per sequence.
         let mut operands = scan(2);
         operands.pop();
         assert!(types(&SsmScan, &operands).is_err());

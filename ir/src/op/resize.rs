@@ -16,8 +16,7 @@ pub trait NewSizes {
     fn start(&self, operand: usize, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 
-/// Implements `localise`, `resize` and `map_dims` of [`OpDef`](super::OpDef) for an op without sizes or split-axis
-/// indices among its attributes.
+/// Implements `localise`, `resize` and `map_dims` for an op without sizes or split-axis indices.
 macro_rules! size_independent {
     () => {
         fn localise(&self, _: &$crate::op::LocalCtx<'_>) -> Option<Self> {

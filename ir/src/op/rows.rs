@@ -219,7 +219,6 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// Relates the slice to a segment of the axis; an axis of run-time size is whole.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

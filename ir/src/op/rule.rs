@@ -1,5 +1,4 @@
-//! Sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the op's linearity,
-//! which determines how it treats unreduced sums.
+//! Sharding rules: equations between the factor trees of an op's axes, roles of factors, and linearity.
 
 use crate::dims::Dim;
 

@@ -40,7 +40,7 @@ pub fn unreduced_result(
         .collect();
     let any_split = operands.iter().any(|o| o.split);
     if let Some(e) = active.expert {
-        // Rows of other devices' experts are not computed: they must be zero already or come from a whole value.
+        // Rows of other devices' experts are not computed, so they must be zero or come from a whole value.
         let data = &operands[..operands.len() - 1];
         let fits = |p: Unreduced| p == Unreduced::None || p == Unreduced::OwnerMasked(e);
         let bad: Vec<usize> = waiting

@@ -167,7 +167,6 @@ impl Layout {
         }
     }
 
-    /// Returns a bound on the span, computed from the largest size and stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;

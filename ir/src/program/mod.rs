@@ -8,8 +8,8 @@
 //! - *launches*: kernels and the instructions that each computes;
 //! - *phases*: per place a queue of launches and waits. Work that needs tokens after the batch is in a later phase.
 //!
-//! A size that differs between batches stays a polynomial in the [symbols](crate::Symbol). A batch runs at the offsets
-//! of a shape that holds it, with its own sizes. All decisions are made before it runs.
+//! Sizes that differ between batches stay polynomials. A batch runs with its own sizes at the offsets of a shape that
+//! holds it.
 //!
 //! [`verify()`] checks the invariants in [its module](mod@verify).
 

@@ -4,8 +4,8 @@ use crate::dtype::DType;
 
 /// The storage format of a weight in a buffer.
 ///
-/// A backend defines its formats as constants, and only its kernels know their bytes. The IR knows the names of
-/// formats, valid row cuts, and one format: [`StorageFormat::FILE`].
+/// Backends define their formats as constants; only their kernels know the bytes. The IR knows the names and the
+/// valid row cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,

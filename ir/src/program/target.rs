@@ -76,8 +76,8 @@ pub trait Target: std::fmt::Debug + Sync {
     /// Returns the sets of instructions that one kernel can compute, preferred sets first. A set is in program order
     /// and contains the views between its instructions.
     ///
-    /// The caller uses the sets that form valid launches. It uses each instruction once, and stores every value that
-    /// other launches read.
+    /// The caller uses sets that form valid launches, each instruction once, and stores values that other launches
+    ///  read.
     fn groups(&self, _around: &dyn FusionContext) -> Vec<Vec<Inst>> {
         Vec::new()
     }

@@ -65,7 +65,6 @@ impl Tensors {
     }
 }
 
-/// Returns the end of a weight's indices on an axis; `None` for the whole tensor.
 fn end(weight: &Weight, axis: usize) -> Option<u64> {
     let parts = weight.parts.as_ref()?.get(axis)?;
     parts.iter().map(|p| p.end()).max()

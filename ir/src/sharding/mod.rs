@@ -1,7 +1,7 @@
 //! Shardings: the division of a value among the devices of a group.
 //!
-//! A sharding names, per axis, the split leaves of its factor tree, each with its [class]. The ranges of the class are
-//! the indices of each device. User-visible data (`axis 1`, extents per device) is derived from this.
+//! A sharding names, per axis, the split leaves of its factor tree and their [class], whose ranges are the indices of
+//! each device.
 //!
 //! [class]: ClassData
 

@@ -140,10 +140,6 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// Returns the text of a quoted literal.
-///
-/// # Errors
-/// Returns an error for an unknown escape.
 pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     let bad = |defect| ParseError::new(ParseErrorKind::Quoted { defect }, span);
     let mut out = String::with_capacity(quoted.len());

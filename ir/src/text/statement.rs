@@ -199,7 +199,6 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads `v3 "name": type @place sharding`.
     fn result(&mut self) -> Result<ResultDecl, ParseError> {
         let (number, _, handle) = self.handle(Kind::Value)?;
         let name = match self.peek()?.0 {

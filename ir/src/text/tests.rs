@@ -212,7 +212,6 @@ fn a_megabyte_is_read_in_no_time() {
     }
 }
 
-/// Checks that parsed text prints, and parses to the same graph except for NaN.
 fn check_hostile(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {
@@ -339,7 +338,6 @@ fn any_run() -> impl Strategy<Value = Interval> {
     })
 }
 
-/// Trees over a class of 24 indices, in normal form.
 fn any_tree() -> impl Strategy<Value = AxisTree> {
     let leaf = prop_oneof![
         any_dim().prop_map(AxisTree::whole),

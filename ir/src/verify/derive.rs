@@ -9,8 +9,7 @@ use crate::types::{RANK, TensorType};
 /// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The op
 /// is neither a leaf nor a transfer.
 ///
-/// The results pass [`verify`](super::verify), because both functions apply the op's rule and the rules of unreduced
-/// sums.
+/// The results pass [`verify`](super::verify).
 pub fn derive(
     op: &Op,
     operands: &[ShardedTensor<'_>],

@@ -323,9 +323,7 @@ impl VerifyErrorKind {
             VerifyErrorKind::LeafSize { .. } => {
                 "give the leaf the size of the class divided by the divisor"
             }
-            VerifyErrorKind::Unsplit { .. } => {
-                "omit the axis; omitted axes are whole"
-            }
+            VerifyErrorKind::Unsplit { .. } => "omit the axis; omitted axes are whole",
             VerifyErrorKind::NotNormal { .. } => {
                 "write the normal form; `Sharding::split` makes it"
             }
@@ -350,7 +348,9 @@ impl VerifyErrorKind {
                 "declare the type that the kind prescribes, or use `input {name = \"…\"}`"
             }
             VerifyErrorKind::Summed { .. } => "sum f32, f16 or bf16 elements",
-            VerifyErrorKind::Blocks { .. } => "decode the operand with an op that reads quantised elements",
+            VerifyErrorKind::Blocks { .. } => {
+                "decode the operand with an op that reads quantised elements"
+            }
             VerifyErrorKind::CutBlocks { .. } => {
                 "keep axis 0 in place, and begin its slices at blocks"
             }
@@ -370,7 +370,9 @@ impl VerifyErrorKind {
             VerifyErrorKind::InputPlace { .. } => {
                 "declare the input on the host and `copy` it to the devices"
             }
-            VerifyErrorKind::ShardedAlone { .. } => "remove the sharding; a single place holds whole values",
+            VerifyErrorKind::ShardedAlone { .. } => {
+                "remove the sharding; a single place holds whole values"
+            }
             VerifyErrorKind::Stage { .. } => "run the pass that produces this stage",
             VerifyErrorKind::Layer { .. } => "number the layers from 0 to 65535",
         }

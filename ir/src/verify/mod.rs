@@ -1,12 +1,11 @@
 //! The verifier: the invariants of every graph that passes and executors receive.
 //!
-//! [`verify`] reports every violation with its entity. A [`Verified`] graph has passed; passes and executors take a
-//! verified graph of their [stage] and do not check again.
+//! Passes and executors take a [`Verified`] graph of their [stage] and do not check again.
 //!
 //! # Structure
 //!
 //! - TPC0220: every handle refers to an entity of the graph.
-//! - TPC0221: operands are defined by an earlier instruction.
+//! - TPC0221: an earlier instruction defines each operand.
 //! - TPC0222: an instruction and its results refer to one another.
 //! - TPC0223: a graph has an output.
 //! - TPC0224: named outputs have different names.
@@ -27,10 +26,10 @@
 //! - TPC0236: an op accepts the types of its operands.
 //! - TPC0237: the results have the types that the op infers.
 //! - TPC0238: a weight, an input and a state define one value.
-//! - TPC0239: rows of quantised elements are whole blocks if their length is constant. A weight part whose rows are one
-//!   run of indices may instead be cut at the [granule](crate::DType::granule) of its type.
-//! - TPC0240: the parts of a weight or a state are ascending, disjoint ranges per axis. They consist of whole blocks
-//!   (or of granules, as above) and cover the axis. They are on a single device or on the host.
+//! - TPC0239: quantised rows of constant length are whole blocks. A weight part whose rows are one run may be cut at
+//!   its type's [granule](crate::DType::granule).
+//! - TPC0240: the parts of a weight or a state are on a single place. Per axis, they are ascending, disjoint ranges
+//!   of whole blocks (or granules) that cover the axis.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
 //! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose rows
@@ -47,7 +46,7 @@
 //!
 //! # Shardings
 //!
-//! These are checked only if the invariants used by sharding rules hold.
+//! Checked only if the invariants used by sharding rules hold.
 //!
 //! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
 //! - TPC0251: no value is both split and unreduced.

@@ -10,7 +10,6 @@ use crate::place::Place;
 use crate::sharding::Sharding;
 use crate::text::Entity;
 
-/// Checks TPC0244 to TPC0249.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         let operands: Vec<Place> = data

@@ -6,8 +6,6 @@
 //! | [`Placed`] | the model on devices and groups | no value has a sharding |
 //! | [`Sharded`] | the same with shardings, copies and collectives | none |
 //! | [`Programs`] | one program per device, sizes local | no value is on a group |
-//!
-//! A pass that takes `&Verified<Sharded>` does not check again, and cannot receive a graph of another stage.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -103,8 +101,7 @@ impl<S: Stage> Verified<S> {
         })
     }
 
-    /// Skips verification, so that tests can give a stage an invalid graph. A test of the source tree forbids other
-    /// uses.
+    /// Skips verification, for tests with invalid graphs only. A test of the source tree forbids other uses.
     #[doc(hidden)]
     pub const fn unchecked(graph: Graph) -> Verified<S> {
         let stage = PhantomData;

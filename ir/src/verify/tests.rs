@@ -12,7 +12,6 @@ fn ty() -> TensorType {
     TensorType::new(DType::F32, [Dim::constant(8)])
 }
 
-/// Returns a graph with an input and its `relu` on the host, a group of one device, and a class of size 8.
 fn graph() -> Graph {
     let mut g = Graph::new("g");
     g.devices.push(DeviceData { name: "d".into() });
@@ -220,7 +219,6 @@ fn unsound_graphs_accumulate_errors_of_all_sections() {
     assert!(!VerifyErrorKind::NoOutputs.blocks_rule_checks());
 }
 
-/// The catalogues are ordered and complete, and the module docs list every invariant.
 #[test]
 fn catalogues_are_well_formed() {
     let head = include_str!("mod.rs");

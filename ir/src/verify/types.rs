@@ -11,7 +11,6 @@ use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
-/// Checks TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     // The last well-typed instruction, because devices repeat the same op.
     let mut right: Option<&InstData> = None;
@@ -199,7 +198,6 @@ fn check_parts(
             // Disjoint ranges below 2^64 have fewer than 2^64 indices.
             count += r.len;
         }
-        // An axis of run-time size is whole, with an empty list of runs.
         let is_whole = runs.is_empty() && size.as_const().is_none();
         if *size != count && !is_whole {
             return Err(PartsDefect::Count { axis });
@@ -239,7 +237,6 @@ pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
-/// The access of an op to the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockAccess {
     /// Decodes blocks, or moves them whole.

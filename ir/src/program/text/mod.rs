@@ -35,8 +35,7 @@
 //! | `phase` | the number of tokens needed after the batch; the queues of the phase follow |
 //! | `queue` | launches, and waits: `@dev0:3` waits until the queue of that place has completed three steps |
 //!
-//! The rules of the graph's text form for lines, comments, handles, sizes and defects apply. Only waits refer to later
-//! lines.
+//! Lines, comments, handles, sizes and defects follow the graph's text form. Only waits refer to later lines.
 //!
 //! Invariants:
 //!

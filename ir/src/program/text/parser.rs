@@ -18,7 +18,7 @@ use crate::types::RANK;
 use crate::verify::stage::Violations;
 use crate::verify::{Verified, stage};
 
-/// A program, unverified including its graph, and the positions of its parts in the text.
+/// An unverified program and the positions of its parts in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedProgram {
     graph: Graph,
@@ -55,8 +55,7 @@ impl ParsedProgram {
     }
 }
 
-/// Parses a program in [this form](super). Buffers may use the given storage formats and the file's format. Time and
-/// memory are linear in the length of the text.
+/// Parses a program in [this form](super). Buffers may use the given storage formats and the file's format.
 ///
 /// # Errors
 /// Returns the defects by line, at most one per line and [`MAX_ERRORS`] in all.
@@ -124,7 +123,6 @@ struct Lines {
 }
 
 impl Lines {
-    /// Reads `shape {n_tokens = 1}`.
     fn shape(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         p.expect(b'{', "`{` and the largest sizes")?;
         let mut most = Bindings::default();
@@ -149,7 +147,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `arena a0 @dev0 work size 64`.
     fn arena(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Arena)?;
         let place = place(p)?;
@@ -172,7 +169,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `buffer b0 = a0 [0:64, 0:128]`.
     fn buffer(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Buffer)?;
         p.expect(b'=', "`=`")?;
@@ -205,7 +201,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
     fn home(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Value)?;
         let referent = p.names.get(Kind::Value, n, &format!("v{n}"), handle)?;
@@ -256,7 +251,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `launch l0 "mul_mat" @dev0 = compute v3`.
     fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Launch)?;
         let kernel = p.string_literal("the kernel's name in quotes")?;
@@ -293,7 +287,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `phase 0`. A rejected line also begins a phase, so that its queues are not reported.
+    /// A rejected line also begins a phase, so that its queues are not reported.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
             lookahead: 0,
@@ -313,7 +307,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `queue @dev0 = [l0, @dev1:3, l1]`.
     fn queue(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let at = place(p)?;
         p.expect(b'=', "`=`")?;

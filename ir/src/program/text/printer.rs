@@ -52,7 +52,6 @@ struct Lines {
 }
 
 impl Lines {
-    /// Separates kinds of statements by an empty line.
     fn gap(&mut self) {
         self.printer.text.push('\n');
     }

@@ -14,7 +14,6 @@ use crate::program::text::Part;
 use crate::program::{ArenaKind, Extent, LaunchData, Phase, Program, Step, Work};
 use crate::text::Entity;
 
-/// Maximum number of violations per run.
 const MOST: usize = 20;
 
 pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
@@ -211,7 +210,6 @@ impl<'a> Run<'a> {
         let queues = phase.queues.len();
         let mut at = vec![0; queues];
         let mut clocks = vec![Clock::new(queues); queues];
-        // The clock of each queue after each step.
         let mut history: Vec<Vec<Clock>> = vec![Vec::new(); queues];
         loop {
             let mut moved = false;

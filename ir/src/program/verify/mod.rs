@@ -1,11 +1,11 @@
 //! The verifier of programs, which come from a pass or from an untrusted file.
 //!
-//! The graph in a program is already [verified](crate::Verified). The verifier checks the rest:
+//!  The graph is already [verified](crate::Verified). The verifier checks the rest:
 //!
 //! - TPC0270: every handle refers to an entity of the program.
 //! - TPC0271: there is at least one batch shape; shapes ascend and have the same context.
-//! - TPC0272: every instruction that computes is covered once, and every launch is in its queues once, in the phase
-//!   that its operands need; phases ascend.
+//! - TPC0272: computing instructions are covered once; launches are in their queues once, in the phase that their
+//!   operands need; phases ascend.
 //! - TPC0273: a launch fits the instructions that it covers.
 //! - TPC0274: a value is at its place, in the memory that its op implies; a weight's format can store its row ends.
 //! - TPC0275: values end within their buffers, buffers within their arenas. Buffers begin at multiples of
@@ -15,8 +15,8 @@
 //! - TPC0278: conflicting accesses to memory are ordered for any speed of the places.
 //! - TPC0279: a launch overwrites an operand only if its op allows it.
 //!
-//! One run of all queues without data finds the violations from TPC0275 on: each arena records the value in its bytes
-//! and the steps that accessed them. Vector clocks order the steps, so one run covers all interleavings.
+//! One run of all queues without data finds violations from TPC0275 on: arenas record the value in their bytes and
+//! the steps that accessed them. Vector clocks cover all interleavings.
 
 mod accesses;
 mod codes;

@@ -86,7 +86,6 @@ fn classes_per_term(tree: &AxisTree) -> usize {
     }
 }
 
-/// Checks that only a weight split on axis 0 has a storage granule: its block, or a part of it that devices may store.
 fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     let granule = data.sharding.granule;
     if granule == 1 {
