@@ -425,8 +425,8 @@ impl Dim {
 
     /// Returns the largest value over batches whose symbols are at most `most`; `None` on overflow.
     ///
-    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are fixed. The other bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, and
-    /// `n_seqs · n_seq_tokens ≤ n_tokens`.
+    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are fixed. The other bounds are `n_outputs ≥ 0`, all other symbols ≥ 1,
+    /// and `n_seqs · n_seq_tokens ≤ n_tokens`.
     pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);

@@ -1,8 +1,8 @@
 //! Element types of GGUF files, with their block geometry.
 //!
 //! Ids, block lengths and block bytes follow the GGUF specification and the `ggml_type` tables of llama.cpp and
-//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0, each with [`DType::block_len`] elements in
-//! [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row ([`DType::row_extra`]).
+//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0, each with [`DType::block_len`] elements
+//! in [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row ([`DType::row_extra`]).
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! # The intermediate representation of tpc
 //!
-//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and defines values.
-//! A value has a [`TensorType`] (an element type and four possibly symbolic sizes). It also has a [`Place`] (the host,
-//! a device, or a group) and a [`Sharding`] (the division among a group's devices).
+//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and defines
+//! values. A value has a [`TensorType`] (an element type and four possibly symbolic sizes). It also has a [`Place`]
+//! (the host, a device, or a group) and a [`Sharding`] (the division among a group's devices).
 //!
 //! The same representation serves every stage:
 //!

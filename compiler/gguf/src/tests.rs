@@ -15,7 +15,6 @@ use tpc_ir::DType;
 
 use super::{GgufWriter, MetaArray, StrList};
 
-/// Makes a small file with every value type, several tensor types, and padding.
 fn sample() -> GgufWriter {
     let mut w = GgufWriter::new("sample.gguf");
     w.meta("general.architecture", "llama")
@@ -69,7 +68,6 @@ fn header_of(writer: &GgufWriter) -> Vec<u8> {
     out
 }
 
-/// A test's directory, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {

@@ -241,8 +241,8 @@ impl OpDef for ReduceScatter {
     size_independent!();
 }
 
-/// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by `counts`.
-/// Participant `p` concatenates the `p`-th pieces along `join`.
+/// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by
+/// `counts`. Participant `p` concatenates the `p`-th pieces along `join`.
 ///
 /// Operands: one per participant, of one shape except along `join`; results: one per participant, with all indices
 /// along `join` and `counts[p]` along `cut`.

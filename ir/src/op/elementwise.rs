@@ -191,7 +191,8 @@ kinds! {
     }
 }
 
-/// Element-wise arithmetic. `b` repeats over `a`: index `i` of an axis uses index `i mod n` of the `n` indices of `b`.
+/// Element-wise arithmetic. `b` repeats over `a`: index `i` of an axis uses index `i mod n` of the `n` indices of
+/// `b`.
 ///
 /// Operands: `a`, any shape; `b`, whose sizes divide the sizes of `a`. The result has the shape of `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -400,7 +401,8 @@ impl GluKind {
 
 /// A gated activation.
 ///
-/// Operands: `gate` and `up`, both `[n, …]`, or one operand `[2·n, …]` with `gate` first along axis 0; result `[n, …]`.
+/// Operands: `gate` and `up`, both `[n, …]`, or one operand `[2·n, …]` with `gate` first along axis 0; result `[n,
+/// …]`.
 #[derive(Clone, Debug)]
 pub struct Glu {
     /// The activation.

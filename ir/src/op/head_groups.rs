@@ -30,8 +30,8 @@ pub struct HeadGroups {
 
 /// Splits a device's heads into the smallest number of runs of equal groups, in order.
 ///
-/// `query` and `kv` are the device's global indices, and `group` is the number of query heads per KV head in the model.
-/// Returns `None` if a query head uses a KV head of another device.
+/// `query` and `kv` are the device's global indices, and `group` is the number of query heads per KV head in the
+/// model. Returns `None` if a query head uses a KV head of another device.
 pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
     // The local index of a global KV head, and the number of following KV heads consecutive in both.
     let position = |global: u64| {

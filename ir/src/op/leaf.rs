@@ -167,8 +167,8 @@ pub enum InputKind {
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
-    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: time of all tokens, then height, width
-    /// and the fourth.
+    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: time of all tokens, then height,
+    /// width and the fourth.
     PositionsMrope,
     /// The KV-cache cell of each token, `i64[n_tokens]`.
     CacheRows,

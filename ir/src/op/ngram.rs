@@ -14,9 +14,10 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// Table rows selected by the n-grams that end with each token. The hash of an n-gram is the exclusive or, over `j`, of
-/// `factors[j]` times the id of the `j`-th token before the last, modulo 2⁶⁴. The row is the table's first row plus the
-/// hash modulo the table's length. At a missing predecessor or at the token `end`, all earlier tokens count as `end`.
+/// Table rows selected by the n-grams that end with each token. The hash of an n-gram is the exclusive or, over `j`,
+/// of `factors[j]` times the id of the `j`-th token before the last, modulo 2⁶⁴. The row is the table's first row
+/// plus the hash modulo the table's length. At a missing predecessor or at the token `end`, all earlier tokens count
+/// as `end`.
 ///
 /// Operand: `x: [factors − 1 + n_t, n_s]`, token ids plus 1, or 0 for a missing token: the last tokens before the
 /// batch, then the batch's tokens. Result: `i32[tables, n_t, n_s]`.

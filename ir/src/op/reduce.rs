@@ -158,8 +158,8 @@ impl OpDef for TopK {
     size_independent!();
 }
 
-/// A mask of every row: 0 at its `k` largest elements, −∞ elsewhere; among equal elements, the lowest indices win. Rows
-/// of at most `k` elements are all 0.
+/// A mask of every row: 0 at its `k` largest elements, −∞ elsewhere; among equal elements, the lowest indices win.
+/// Rows of at most `k` elements are all 0.
 ///
 /// Operand: `x`, any shape; result f32 of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -95,8 +95,8 @@ impl OpDef for GetRows {
 /// Replaces slices of `dst` along `axis` in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
 ///
 /// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1,
-/// `index` may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result has
-/// the shape of `dst`.
+/// `index` may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result
+/// has the shape of `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis of the slices.

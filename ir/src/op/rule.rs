@@ -11,8 +11,8 @@ pub enum Slot {
     Result(usize),
 }
 
-/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is axis 2 of operand 1 times a minor factor of
-/// 4.
+/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is axis 2 of operand 1 times a minor factor
+/// of 4.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// The tree of an axis.

@@ -37,8 +37,8 @@ pub struct BatchLayout {
 }
 
 impl Layout {
-    /// Returns the dense layout: axis 0 contiguous, rows one after another. `None` on overflow or if rows are not whole
-    /// blocks. A row of constant length that ends inside a block includes the whole block.
+    /// Returns the dense layout: axis 0 contiguous, rows one after another. `None` on overflow or if rows are not
+    /// whole blocks. A row of constant length that ends inside a block includes the whole block.
     pub fn dense(ty: &TensorType) -> Option<Layout> {
         let block = Dim::constant(ty.dtype.block_bytes());
         let count = match ty.dims[0].as_const() {
@@ -56,8 +56,8 @@ impl Layout {
         })
     }
 
-    /// Returns the layout of `op`'s result as a view of an operand; `None` if the op is not a view or the elements are
-    /// unevenly spaced.
+    /// Returns the layout of `op`'s result as a view of an operand; `None` if the op is not a view or the elements
+    /// are unevenly spaced.
     pub fn view(&self, op: &Op, operand: &TensorType, result: &TensorType) -> Option<Layout> {
         match op {
             Op::Permute(op) => {
@@ -155,8 +155,8 @@ impl Layout {
         Some(out)
     }
 
-    /// Returns the bytes from the buffer's start to the last element's end, for the largest batch of a shape. Returns 0
-    /// for an empty value; `None` on overflow.
+    /// Returns the bytes from the buffer's start to the last element's end, for the largest batch of a shape. Returns
+    /// 0 for an empty value; `None` on overflow.
     pub fn span_bytes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);

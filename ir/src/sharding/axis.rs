@@ -187,8 +187,8 @@ impl AxisTree {
         Some(out)
     }
 
-    /// Returns the maximum number of runs in a device's part, from the tree's form alone. A split minor factor repeats
-    /// its runs per index of the factors before it.
+    /// Returns the maximum number of runs in a device's part, from the tree's form alone. A split minor factor
+    /// repeats its runs per index of the factors before it.
     pub fn most_runs(&self) -> u64 {
         match self {
             AxisTree::Leaf { .. } => 1,

@@ -34,8 +34,8 @@ pub struct Sharding {
     pub axes: [Option<Box<AxisTree>>; RANK],
     /// The unreduced sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
-    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches.
-    /// The granule is 1 except for a quantised tensor whose ranges end inside blocks.
+    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
+    /// touches. The granule is 1 except for a quantised tensor whose ranges end inside blocks.
     pub granule: u64,
 }
 

@@ -6,8 +6,8 @@ use crate::op::{Op, OperandState, Rule, ShardedTensor, unreduced_result};
 use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::{RANK, TensorType};
 
-/// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The op
-/// is neither a leaf nor a transfer.
+/// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The
+/// op is neither a leaf nor a transfer.
 ///
 /// The results pass [`verify`](super::verify).
 pub fn derive(

@@ -32,8 +32,8 @@
 //!   of whole blocks (or granules) that cover the axis.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
-//! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose rows
-//!   end inside blocks.
+//! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose
+//!   rows end inside blocks.
 //!
 //! # Places
 //!

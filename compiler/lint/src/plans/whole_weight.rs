@@ -24,8 +24,8 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Returns the reason why each axis factor stays whole. The flag is true if a factor can be split, but the split costs
-/// more than it gains.
+/// Returns the reason why each axis factor stays whole. The flag is true if a factor can be split, but the split
+/// costs more than it gains.
 fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();

@@ -39,8 +39,8 @@
 //!
 //! Invariants:
 //!
-//! - For every program that the [verifier](super::verify()) accepts, parsing the output of [`print()`] yields an equal
-//!   program.
+//! - For every program that the [verifier](super::verify()) accepts, parsing the output of [`print()`] yields an
+//!   equal program.
 //! - Printing a parsed program is canonical.
 //! - The parser never panics. Its time and memory are linear in the text's length.
 

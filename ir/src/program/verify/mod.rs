@@ -1,6 +1,6 @@
 //! The verifier of programs, which come from a pass or from an untrusted file.
 //!
-//!  The graph is already [verified](crate::Verified). The verifier checks the rest:
+//! The graph is already [verified](crate::Verified). The verifier checks the rest:
 //!
 //! - TPC0270: every handle refers to an entity of the program.
 //! - TPC0271: there is at least one batch shape; shapes ascend and have the same context.

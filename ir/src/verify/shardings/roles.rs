@@ -4,7 +4,8 @@ use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
 use crate::op::{ActiveRoles, Role, Rule};
 
-/// The split factors that have a role in the op. The last three fields describe axes that prevent the op from running.
+/// The split factors that have a role in the op. The last three fields describe axes that prevent the op from
+/// running.
 pub(in crate::verify) struct Roles {
     pub(in crate::verify) active: ActiveRoles,
     pub(in crate::verify) whole: Option<String>,
