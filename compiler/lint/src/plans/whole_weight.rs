@@ -1,5 +1,3 @@
-//! Matrices that stay whole on every device.
-
 use tpc_ir::{Bindings, Code, Graph, Inst, Op, Place, Severity, Value};
 use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
