@@ -31,7 +31,7 @@ impl SplitMix64 {
     }
 }
 
-/// The generator xorshift64 (Marsaglia 2003), for recorded data that depend on its sequence. The seed is nonzero.
+/// The generator xorshift64 (Marsaglia 2003), for recorded data that depend on its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Xorshift64(u64);
 

@@ -15,7 +15,7 @@ pub enum Endianness {
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// True if `bytes` ends at the header limit, not at the end of the file.
+    /// True if `bytes` ends at the header limit.
     clipped: bool,
     /// Unread bytes after `bytes`, within the file and the header limit.
     behind: u64,

@@ -92,7 +92,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A leftover directory is harmless, and a panic here would hide a panic of the test.
+        // A panic here would hide a panic of the test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,3 @@
-//! Applies an op's rule to the factor trees of its operands and results.
-
 use super::label::Label;
 use super::space::{Space, Var};
 use super::unify_error::UnifyError;

@@ -1,5 +1,3 @@
-//! The table of variables.
-
 use super::label::Label;
 use super::unify_error::UnifyError;
 use crate::dims::Dim;

@@ -1,5 +1,3 @@
-//! Factors, segments, leaves and summands of a variable's tree; conversion to and from a sharding's tree.
-
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use super::unify_error::UnifyError;

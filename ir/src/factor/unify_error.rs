@@ -1,5 +1,3 @@
-//! Errors of unification.
-
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 

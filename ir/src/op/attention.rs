@@ -1,5 +1,3 @@
-//! Attention.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::head_groups::HeadGrouping;
@@ -323,7 +321,6 @@ impl OpDef for FlashAttn {
             }
             _ => rule.eq(opd(0, 2), opd(1, 2)),
         };
-        // Heads are split by group, so a mask must not be split along its heads.
         rule = whole_unless_one(rule, operands, (3, 2), 2);
         rule = mask_axis_rule(rule, operands, (3, 3), 3);
         if operands.len() == 5 {

@@ -1,5 +1,3 @@
-//! Bitwise equality and hashing of ops with float attributes, so that ops can be keys.
-
 /// Zeros of different sign differ, and all NaNs are equal, as in text.
 pub(super) fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN } else { x }.to_bits()

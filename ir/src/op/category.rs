@@ -90,7 +90,7 @@ impl OpCategory {
         }
     }
 
-    /// True if the op only moves data: the result holds zeros and elements of the operands, each at most once.
+    /// True if the result holds only zeros and elements of the operands, each at most once.
     pub const fn is_movement(self) -> bool {
         match self {
             OpCategory::Layout
@@ -127,7 +127,7 @@ impl OpCategory {
         }
     }
 
-    /// Returns the operand whose memory the result shares, as a view or an update; `None` for new memory.
+    /// Returns the operand whose memory the result shares; `None` for new memory.
     pub const fn aliases(self) -> Option<usize> {
         match self {
             OpCategory::Layout | OpCategory::Selection | OpCategory::Update => Some(0),

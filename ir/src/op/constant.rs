@@ -1,5 +1,3 @@
-//! Constants: leaves that every place can compute.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::local::LocalCtx;

@@ -1,5 +1,3 @@
-//! The interface that every op implements.
-
 use std::hash::Hash;
 
 use super::attrs::{AttrError, AttrReader, Attrs};

@@ -1,5 +1,3 @@
-//! Element-wise ops.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;

@@ -1,5 +1,3 @@
-//! Ops on tensors with a matrix or row per expert.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs};
 use super::local::LocalCtx;
 use super::resize::NewSizes;

@@ -29,7 +29,6 @@ pub struct HcComb {
 eq_by_bits!(HcComb { eps; iterations });
 
 impl HcComb {
-    /// Far above the iterations that convergence needs.
     const MAX_ITERATIONS: u64 = 1024;
 }
 

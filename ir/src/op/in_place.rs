@@ -1,5 +1,3 @@
-//! In-place results.
-
 use super::registry::Op;
 use crate::types::TensorType;
 

@@ -1,5 +1,3 @@
-//! Leaves: weights, inputs and states.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::block::BlockInput;

@@ -1,5 +1,3 @@
-//! One instruction as seen by one device.
-
 use super::rule::Slot;
 use crate::dims::Dim;
 use crate::interval::Interval;

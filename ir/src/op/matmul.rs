@@ -1,5 +1,3 @@
-//! Matrix product.
-
 use super::attrs::{AttrError, AttrReader};
 use super::head_groups::HeadGrouping;
 use super::resize::size_independent;

@@ -1,5 +1,3 @@
-//! Hashes of n-grams, which select rows of a table.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::NewSizes;

@@ -1,5 +1,3 @@
-//! Ops of ggml without a sharding rule in the IR.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
@@ -10,7 +8,7 @@ use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
-/// An op of ggml without a rule: operands and result stay whole. Executors run it by ggml's name if they support it.
+/// An op of ggml without a rule: operands and result stay whole. Some executors run it by ggml's name.
 ///
 /// Operands: any number, any type and shape; result: any type and shape, as declared. An op with a [`MemoryView`]
 /// writes through it: operand 0 is the old content of the memory, and the result the new content. The op `view` reads

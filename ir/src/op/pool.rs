@@ -1,5 +1,3 @@
-//! Pooling of images.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};

@@ -1,5 +1,3 @@
-//! Sums, selections and orders along an axis.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};

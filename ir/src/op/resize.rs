@@ -1,5 +1,3 @@
-//! Ops of a graph whose tensors change size.
-
 use super::rule::Slot;
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};

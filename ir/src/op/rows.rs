@@ -1,5 +1,3 @@
-//! Reading and writing rows by index, and writing slices.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};

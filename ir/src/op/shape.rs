@@ -1,5 +1,3 @@
-//! Views: the same elements in another shape, order or selection.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};

@@ -1,5 +1,3 @@
-//! Results and errors of type inference, and shared checks.
-
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::TensorType;

@@ -1,5 +1,3 @@
-//! Unreduced sums: the state of a result, computed from the states of its operands and the split factors.
-
 use super::rule::{Linearity, Rule};
 use crate::entity::Class;
 use crate::sharding::Unreduced;
@@ -48,8 +46,8 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds the rows of its own experts. The first operand is an unreduced sum, or a whole value that
-        // only one device adds.
+        // Each device adds the rows of its own experts to an unreduced sum, or to a whole value that only one device
+        // adds.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),

@@ -1,5 +1,3 @@
-//! The arithmetic and the memory traffic of an op on one device.
-
 use super::rule::Slot;
 use crate::dtype::DType;
 
@@ -19,8 +17,7 @@ impl Work {
         bytes: 0.0,
     };
 
-    /// Returns the work of one operation per element of the first result, with every element read and written once in
-    /// f32.
+    /// Returns one operation, one f32 read and one f32 write per element of the first result.
     pub fn per_element(on: &dyn Extents) -> Work {
         let out = on.elements(Slot::Result(0));
         Work {

@@ -1,5 +1,3 @@
-//! Arenas and buffers.
-
 use super::storage_format::StorageFormat;
 use crate::entity::Arena;
 use crate::place::Place;

@@ -1,5 +1,3 @@
-//! Shapes of batches.
-
 use crate::dims::{Bindings, Symbol};
 
 /// Batches up to these sizes, which share one set of addresses.

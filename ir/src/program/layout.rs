@@ -1,5 +1,3 @@
-//! Layouts: the positions of values in buffers.
-
 use crate::dims::{Bindings, Dim};
 use crate::dtype::DType;
 use crate::entity::Buffer;

@@ -1,12 +1,12 @@
 //! Executable programs: a proved graph with an address per value and an order of all work.
 //!
-//! A [`Program`] adds the following to the graph, without changing the computed results:
+//! A [`Program`] adds the following to the graph:
 //!
 //! - *arenas*: the memory of each place, one each for weights, states and the work of a batch;
 //! - *buffers*: ranges of arenas, for each [shape](BatchShape) of batches;
 //! - *homes*: the buffer and the [layout](Layout) of each value. A view shares the buffer of its operand;
 //! - *launches*: kernels and the instructions that each computes;
-//! - *phases*: per place a queue of launches and waits. Work that needs tokens after the batch is in a later phase.
+//! - *phases*: per place a queue of launches and waits. Work on tokens after the batch is in a later phase.
 //!
 //! Sizes that differ between batches stay polynomials. A batch runs with its own sizes at the offsets of a shape that
 //! holds it.
@@ -84,7 +84,7 @@ impl Program {
         self.shapes.iter().position(|s| s.holds(sizes))
     }
 
-    /// Returns the phase that computes a value. A view has the phase of its operand; leaves have phase 0.
+    /// Returns the phase that computes a value; 0 for leaves, the operand's phase for views.
     pub fn phase_of(&self, value: Value) -> usize {
         let mut inst = self.graph.value(value).def.0;
         loop {

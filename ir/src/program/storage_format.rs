@@ -1,5 +1,3 @@
-//! Storage formats of weights.
-
 use crate::dtype::DType;
 
 /// The storage format of a weight in a buffer.
@@ -32,7 +30,7 @@ impl StorageFormat {
         }
     }
 
-    /// Returns the smallest separately stored part of a weight of type `dtype`, in elements along axis 0.
+    /// Returns the smallest stored part of a weight, in elements along axis 0.
     pub const fn granule(self, dtype: DType) -> u64 {
         match self.splits_blocks {
             true => dtype.granule(),

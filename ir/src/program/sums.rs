@@ -29,8 +29,8 @@ pub const fn chunk_start(k: u64, c: u64) -> u64 {
     blocks / SUM_CHUNKS * c + blocks % SUM_CHUNKS * c / SUM_CHUNKS
 }
 
-/// Returns the elements (start and end) of device `rank` if `devices` devices hold equal subtrees of the sum over
-/// `k`. `None` unless there are 1, 2, 4 or 8 devices.
+/// Returns the elements (start and end) of device `rank` if devices hold equal subtrees of the sum over `k`. `None`
+/// unless there are 1, 2, 4 or 8 devices.
 pub const fn subtree(k: u64, rank: u64, devices: u64) -> Option<(u64, u64)> {
     if devices == 0 || !SUM_CHUNKS.is_multiple_of(devices) || rank >= devices {
         return None;

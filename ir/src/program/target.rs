@@ -1,5 +1,3 @@
-//! Targets: weight storage, fused kernels and alignment of a kind of device.
-
 use super::{Layout, StorageFormat};
 use crate::dims::Bindings;
 use crate::dtype::DType;
@@ -67,8 +65,8 @@ pub trait Target: std::fmt::Debug + Sync {
         readers: &[(&Op, usize)],
     ) -> Option<WeightStorage>;
 
-    /// Returns the smallest separately stored part of a weight read only by products, in elements along axis 0. This
-    /// is a block of the file, or less if the place repacks blocks.
+    /// Returns the smallest stored part of a weight read only by products, in elements along axis 0: a block of the
+    /// file, or less if the place repacks blocks.
     fn granule(&self, _place: Place, dtype: DType) -> u64 {
         StorageFormat::FILE.granule(dtype)
     }

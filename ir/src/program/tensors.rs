@@ -1,5 +1,3 @@
-//! Sizes of the file's tensors.
-
 use std::collections::BTreeMap;
 
 use crate::entity::Value;
@@ -9,7 +7,7 @@ use crate::types::RANK;
 
 /// Sizes, by name, of the file's tensors whose parts a program stores.
 ///
-/// A decision based on whole sizes does not depend on the number of devices that share a tensor.
+/// Decisions based on whole sizes do not depend on the number of devices.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 

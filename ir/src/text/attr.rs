@@ -1,5 +1,3 @@
-//! Parsing of sizes, ranges and attributes.
-
 use std::collections::HashSet;
 
 use super::error::{ParseError, ParseErrorKind};

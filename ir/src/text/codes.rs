@@ -22,7 +22,7 @@ crate::codes! {
     CHARACTER = error(
         "TPC0202",
         "unexpected character",
-        "Outside quotes and comments, a text has words, numbers and a few signs.",
+        "Outside quotes and comments, only words, numbers and a few signs are valid.",
     )
     .example("`v0: f32[8] @host = relu v1!`.")
     .cure("remove the character, quote it, or begin the comment with `;`.");
@@ -38,8 +38,8 @@ crate::codes! {
     NUMBER = error(
         "TPC0204",
         "invalid number",
-        "Integers are unsigned, with 64 bits (layers 32). Other numbers are finite 32-bit floats with digits around \
-         the point.",
+        "Integers are unsigned 64-bit (layers 32-bit). Other numbers are finite 32-bit floats with digits around the \
+         point.",
     )
     .example("`{eps = 1e-999x}`.")
     .cure("write a number such as `4096`, `0.5` or `1e-5`.");
@@ -112,7 +112,7 @@ crate::codes! {
     LIMIT = error(
         "TPC0213",
         "nested too deep or too long",
-        "The maximum nesting of parentheses and lists is 32. The maximum number of leaves of a tree is 256.",
+        "The maximum nesting is 32. The maximum number of leaves of a tree is 256.",
     )
     .example("a tree inside 33 pairs of parentheses.")
     .cure("remove redundant nesting.");
@@ -160,7 +160,7 @@ crate::codes! {
     TOO_LONG = error(
         "TPC0219",
         "text too long",
-        "The limit is 256 MiB, ten times the programs of the largest models.",
+        "The limit is 256 MiB, ten times the largest models' programs.",
     )
     .example("a model file instead of a text.")
     .cure("check the path.");

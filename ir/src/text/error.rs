@@ -1,5 +1,3 @@
-//! Errors in a `.tpir` text.
-
 use std::fmt;
 
 use super::codes;
@@ -50,7 +48,7 @@ impl std::error::Error for ParseError {
     }
 }
 
-/// The kinds of defects. [`super::CODES`] explains their codes. Quoted pieces of the text are shortened.
+/// The kinds of defects. [`super::CODES`] explains their codes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ParseErrorKind {

@@ -1,5 +1,3 @@
-//! Tokens of one line.
-
 use super::error::{ParseError, ParseErrorKind};
 use super::spans::Span;
 

@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
                         }
                     }
                 }
-                // An unclosed quote takes the rest of the line; after other defects the lexer continues.
+                // An unclosed quote takes the rest of the line.
                 Ok(_) | Err(_) => {}
             }
         }

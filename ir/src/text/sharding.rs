@@ -1,5 +1,3 @@
-//! Parsing of shardings and axis trees.
-
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::Token;
 use super::names::{Kind, Referent};

@@ -1,5 +1,3 @@
-//! The positions of a graph's entities in its text.
-
 use std::fmt;
 use std::ops::Range;
 

@@ -1,5 +1,3 @@
-//! Parsing of statements, one per line.
-
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::{Token, describe, shorten};
 use super::names::{Kind, Referent};

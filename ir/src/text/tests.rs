@@ -1,5 +1,3 @@
-//! Round trips, recovery, and hostile texts.
-
 use crate::random::SplitMix64;
 use std::time::{Duration, Instant};
 
@@ -262,7 +260,6 @@ fn mutated_texts_do_not_panic() {
     let mut rng = SplitMix64::new(1);
     let lines: Vec<&str> = SAMPLE.split_inclusive('\n').collect();
     for _ in 0..100_000 {
-        // A few lines keep a case short; the declarations stay, so that most lines have their entities.
         let mut bytes: Vec<u8> = lines[1..9].concat().into_bytes();
         for _ in 0..3 {
             bytes.extend_from_slice(lines[9 + rng.below(lines.len() - 9)].as_bytes());

@@ -1,4 +1,4 @@
-//! Derivation of shardings: results from operands, and an operand from the result.
+//! Derives shardings of results from operands, and of an operand from the result.
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};

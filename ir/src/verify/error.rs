@@ -1,5 +1,3 @@
-//! Violations of invariants.
-
 use std::fmt;
 
 use super::codes;

@@ -104,7 +104,7 @@ use crate::graph::Graph;
 ///
 /// # Errors
 /// Returns the violations by section, in program order. Dangling handles and uses before definition suppress later
-/// checks; errors of types and places suppress the checks of shardings.
+/// checks; errors of types and places suppress sharding checks.
 pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     structure::handles(graph, &mut errors);

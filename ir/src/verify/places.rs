@@ -1,5 +1,3 @@
-//! The places of operands and results.
-
 use std::collections::HashSet;
 
 use super::error::{VerifyError, VerifyErrorKind as Kind};

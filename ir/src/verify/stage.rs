@@ -26,7 +26,7 @@ mod sealed {
         /// The name in messages.
         const NAME: &'static str;
 
-        /// Returns a predicate that describes how a value breaks the invariant, if it does.
+        /// Returns the predicate by which a value breaks the invariant, if any.
         fn violation(value: &ValueData) -> Option<&'static str>;
     }
 }
@@ -151,7 +151,7 @@ impl<S> fmt::Display for Verified<S> {
     }
 }
 
-/// A graph that does not verify, because of a bug in the pass that made it.
+/// A graph that does not verify.
 #[derive(Clone, Debug)]
 pub struct Violations {
     /// The stage to verify (`placed`).

@@ -1,5 +1,3 @@
-//! Handles, outputs, states, groups, classes and the form of axis trees.
-
 use std::collections::{HashMap, HashSet};
 
 use super::error::{VerifyError, VerifyErrorKind as Kind};
@@ -292,7 +290,6 @@ fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     }
 }
 
-/// True if the op's text parses to the same op, without NaN.
 fn survives_text(op: &Op) -> bool {
     let attrs = op.attrs();
     let is_nan = |(_, value): &(_, Attr)| matches!(value, Attr::Float(x) if x.is_nan());

@@ -140,7 +140,6 @@ fn every_dangling_handle_is_reported() {
         Entity::Output(1),
     ];
     assert_eq!(found(&g), expected.map(|e| ("TPC0220", e)));
-    // Invalid graphs also print.
     assert!(
         g.to_string()
             .contains("split(3: c3/0) granule(0) owner_masked(c4)")

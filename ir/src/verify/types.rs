@@ -1,5 +1,3 @@
-//! Types of operands and results, leaves, and quantised elements.
-
 use super::error::{PartsDefect, VerifyError, VerifyErrorKind as Kind};
 use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;

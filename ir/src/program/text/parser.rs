@@ -1,5 +1,3 @@
-//! Parsing of programs.
-
 use std::collections::HashMap;
 
 use super::spans::Spans;
@@ -407,7 +405,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     })
 }
 
-/// Reads an instruction, named by a result. Names of rejected lines are handled earlier.
+/// Reads an instruction, named by a result.
 fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
     Ok(match p.referent(Kind::Value)? {
         Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,

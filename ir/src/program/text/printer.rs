@@ -1,5 +1,3 @@
-//! Printing of programs.
-
 use std::fmt;
 
 use super::spans::Spans;

@@ -1,5 +1,3 @@
-//! The positions of a program's parts in its text.
-
 use std::fmt;
 
 use crate::entity::{Arena, Buffer, Launch, Value};

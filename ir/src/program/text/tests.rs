@@ -1,5 +1,3 @@
-//! Round trips, recovery, and hostile texts.
-
 use std::time::{Duration, Instant};
 
 use super::{ParsedProgram, Part, print};

@@ -6,7 +6,7 @@ crate::codes! {
     DANGLING = error(
         "TPC0270",
         "program refers to a missing part",
-        "A program names a part that does not exist, or a value lacks a memory location.",
+        "A reference is invalid, or a value lacks a memory location.",
     )
     .cure("compile the model again. If a new artefact fails too, report this bug in tpc.");
 

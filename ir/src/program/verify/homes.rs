@@ -1,5 +1,3 @@
-//! Checks the homes of values.
-
 use super::accesses::reads;
 use super::structure::{covering_launches, is_leaf};
 use super::{ProgramError, codes};

@@ -1,5 +1,3 @@
-//! Vector clocks.
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) queue: usize,

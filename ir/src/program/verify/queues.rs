@@ -1,5 +1,3 @@
-//! Phases and queues: the positions of launches.
-
 use super::accesses::reads;
 use super::{ProgramError, codes};
 use crate::entity::Launch;

@@ -1,5 +1,3 @@
-//! Verifies handles, shapes, covered instructions, and launches.
-
 use super::{ProgramError, codes, queues};
 use crate::dims::Symbol;
 use crate::entity::{Buffer, Inst, Launch, Value};

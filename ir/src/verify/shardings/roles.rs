@@ -1,5 +1,3 @@
-//! The roles of an op's rule, given the labels of its tensors.
-
 use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
 use crate::op::{ActiveRoles, Role, Rule};

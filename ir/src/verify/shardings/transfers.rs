@@ -1,5 +1,3 @@
-//! Leaves, copies and collectives: unreduced, split and whole values.
-
 use super::{Faults, ShardingRule, is_unreduced};
 use crate::entity::Value;
 use crate::graph::{Graph, InstData};

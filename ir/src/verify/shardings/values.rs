@@ -1,5 +1,3 @@
-//! Verifies the sharding of one value: trees, storage granule, and parts.
-
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
 use crate::op::Op;
