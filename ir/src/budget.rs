@@ -1,8 +1,8 @@
 //! Budgets: limits on the computation and the memory of one command.
 //!
 //! A pass calls [`Budget::spend`] before each piece of work and stops if the budget is exhausted. Budgets count units
-//! instead of time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are ten times the needs
-//! of the largest known models or more, and keep a command below two seconds and 500 MB.
+//! instead of time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are at least ten times
+//! the needs of the largest known models, and keep a command below two seconds and 500 MB.
 
 use std::fmt;
 use std::sync::Mutex;

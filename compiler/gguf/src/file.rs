@@ -193,8 +193,8 @@ impl GgufFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read, a header has a defect ([`super::parse`]), or shards are missing,
-    /// misnamed or from different models (TPC0123 to TPC0127).
+    /// Returns an error if a file cannot be read, a header has a defect ([`super::parse`]), or the shards do not
+    /// match (TPC0123 to TPC0127).
     pub fn open(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Whole)
     }

@@ -17,7 +17,7 @@ pub struct Entry {
 
 /// A model's metadata: distinct keys in file order, with lookup and typed getters.
 ///
-/// For an absent key, `get_*` returns `None` and `require_*` an error.  Errors name the file, the key, and the
+/// For an absent key, `get_*` returns `None` and `require_*` an error. Errors name the file, the key, and the
 /// expected and found types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {

@@ -14,14 +14,15 @@ pub enum BlockPart {
     /// Mask of the other visible cells, `f32[n_kv, n_tokens]`: 0 if the token sees the cell but not the whole block,
     /// else −∞.
     Tail,
-    /// Per cell, the cell of its block's last token, or itself if that token is not in a cell. `i32[n_kv]`.
+    /// The cell that holds the last token of each cell's block, or the cell itself if no cell holds that token,
+    /// `i32[n_kv]`.
     Last,
     /// Position of the first token of each token's block, laid out as
     /// [`PositionsMrope`](super::InputKind::PositionsMrope), `i32[4 · n_tokens]`.
     Start,
-    /// Per token, the number of earlier tokens in its block, `i32[n_tokens]`.
+    /// The number of earlier tokens in each token's block, `i32[n_tokens]`.
     Place,
-    /// Per token, 1 if its sequence has an earlier block, else 0, `f32[1, n_tokens]`.
+    /// 1 for each token whose sequence has an earlier block, else 0, `f32[1, n_tokens]`.
     Follows,
 }
 

@@ -15,7 +15,7 @@ pub struct HeadGrouping {
     pub kv: &'static [(usize, usize)],
     /// Other axes indexed by query head; absent operands are ignored.
     pub per_query: &'static [(usize, usize)],
-    /// Per result, the axis of the query heads.
+    /// The axis of the query heads in each result.
     pub results: &'static [usize],
 }
 

@@ -98,7 +98,7 @@ macro_rules! stored_op {
 pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
-    /// Per axis, the stored intervals; `None` for the whole tensor.
+    /// The stored intervals of each axis; `None` for the whole tensor.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
@@ -312,8 +312,8 @@ impl OpDef for Input {
 pub struct State {
     /// The name, unique in the graph (`cache_k_l0`).
     pub name: String,
-    /// Per axis, the stored intervals; `None` for the whole state. An axis of run-time size is whole and has an empty
-    /// list.
+    /// The stored intervals of each axis; `None` for the whole state. An axis of run-time size is whole and has an
+    /// empty list.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 

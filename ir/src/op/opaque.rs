@@ -19,7 +19,7 @@ pub struct Opaque {
     pub name: String,
     /// The words of ggml's `op_params`.
     pub params: Vec<i32>,
-    /// Per operand, its position among ggml's sources; empty if operands and sources are the same.
+    /// The position of each operand among ggml's sources; empty if operands and sources are the same.
     pub sources: Vec<u64>,
     /// The accessed elements of a memory.
     pub view: Option<MemoryView>,

@@ -51,7 +51,7 @@ pub trait FusionContext {
     /// Returns the storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
-    /// True for views, which need no launch.
+    /// True if the instruction is a view, which needs no launch.
     fn is_view(&self, inst: Inst) -> bool;
 }
 

@@ -30,7 +30,7 @@ pub enum Unreduced {
 /// The division of a value among devices; [`Sharding::mirrored`] on the host and on single devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
-    /// Per axis, the factor tree with its split leaves; `None` for a whole axis.
+    /// The factor tree of each axis, with its split leaves; `None` for a whole axis.
     pub axes: [Option<Box<AxisTree>>; RANK],
     /// The unreduced sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,

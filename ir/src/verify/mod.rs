@@ -28,8 +28,8 @@
 //! - TPC0238: a weight, an input and a state define one value.
 //! - TPC0239: quantised rows of constant length are whole blocks. A weight part whose rows are one run may be cut at
 //!   its type's [granule](crate::DType::granule).
-//! - TPC0240: the parts of a weight or a state are on a single place. Per axis, they are ascending, disjoint ranges
-//!   of whole blocks (or granules) that cover the axis.
+//! - TPC0240: the parts of a weight or a state are on a single place. The parts of an axis are ascending, disjoint
+//!   ranges of whole blocks (or granules) that cover the axis.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
 //! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose

@@ -26,10 +26,10 @@
 //! | statement | meaning |
 //! |---|---|
 //! | `shape` | the largest value of each symbol in batches of a shape; an omitted symbol is 1 |
-//! | `arena` | its place, its kind of content, and its bytes |
-//! | `buffer` | its arena, the storage format unless it is the file's, and the ranges `offset:bytes`, one per shape for work |
+//! | `arena` | place, kind of content, and size in bytes |
+//! | `buffer` | arena, storage format unless it is the file's, and ranges `offset:bytes`, one per shape for work |
 //! | `home` | the buffer of a value, the bytes to its first element, and the strides of the axes in bytes; without strides it is dense |
-//! | `launch` | its kernel, its places, and its work |
+//! | `launch` | kernel, places, and work |
 //! | `compute`, `transfer` | the covered instructions, each named by its first result |
 //! | `store` | the number of the `output` line whose value becomes the content of its state, from 0 |
 //! | `phase` | the number of tokens needed after the batch; the queues of the phase follow |

@@ -50,13 +50,13 @@ pub struct Spans {
     pub arenas: Vec<Span>,
     /// The lines of the buffers.
     pub buffers: Vec<Span>,
-    /// Per value, the line of its home.
+    /// The line of each value's home.
     pub homes: Vec<Option<Span>>,
     /// The lines of the launches.
     pub launches: Vec<Span>,
     /// The lines of the phases.
     pub phases: Vec<Span>,
-    /// Per phase, the lines of its queues.
+    /// The lines of each phase's queues.
     pub queues: Vec<Vec<Span>>,
 }
 

@@ -4,7 +4,7 @@ pub(super) struct Done {
     pub(super) step: usize,
 }
 
-/// Per queue, the number of completed steps.
+/// The number of completed steps of each queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<usize>);
 
