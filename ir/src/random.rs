@@ -41,7 +41,7 @@ impl Xorshift64 {
         Xorshift64(seed)
     }
 
-    /// Returns the next 64 bits; the high bits are the best.
+    /// Returns the next 64 bits; the high bits have the best quality.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -405,7 +405,7 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // This error's message includes the kind's message, so the source is the source of the kind.
+        // The message includes the kind's message, so the source is the kind's source.
         self.kind.source()
     }
 }

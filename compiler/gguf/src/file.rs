@@ -203,7 +203,7 @@ impl GgufFile {
     ///
     /// # Errors
     ///
-    /// Same as [`GgufFile::open`], except for missing data.
+    /// Returns the errors of [`GgufFile::open`], except for missing data.
     pub fn open_unfinished(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Unfinished)
     }
@@ -212,7 +212,7 @@ impl GgufFile {
     ///
     /// # Errors
     ///
-    /// Same as [`GgufFile::open`], and errors of the source.
+    /// Returns the errors of [`GgufFile::open`] and of the source.
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
         let given = Shard::open_remote(source)?;
@@ -292,7 +292,7 @@ impl GgufFile {
         self.has_data
     }
 
-    /// Returns files with missing tensor data, if the model may be incomplete.
+    /// Returns the files with missing tensor data.
     pub fn missing(&self) -> &[MissingData] {
         &self.missing
     }

@@ -197,7 +197,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// Returns an error if the value has another type or range.
+            /// Returns an error if the value has the wrong type or range.
             pub fn $get(&self, key: &str) -> Result<Option<$ty>, GgufError> {
                 self.decode(key, $what)
             }
@@ -206,7 +206,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// Returns an error if the key is absent, or its value has another type or range.
+            /// Returns an error if the key is absent, or its value has the wrong type or range.
             pub fn $require(&self, key: &str) -> Result<$ty, GgufError> {
                 self.require(self.decode(key, $what)?, key, $what)
             }
@@ -238,7 +238,7 @@ macro_rules! per_layer {
             ///
             /// # Errors
             ///
-            /// Returns an error if the value has another type, range or length.
+            /// Returns an error if the value has the wrong type, range or length.
             pub fn $get(&self, key: &str, n_layers: usize) -> Result<Option<Vec<$ty>>, GgufError> {
                 self.decode_per_layer(key, n_layers, $what)
             }
@@ -247,7 +247,7 @@ macro_rules! per_layer {
             ///
             /// # Errors
             ///
-            /// Returns an error if the key is absent, or its value has another type, range or length.
+            /// Returns an error if the key is absent, or its value has the wrong type, range or length.
             pub fn $require(&self, key: &str, n_layers: usize) -> Result<Vec<$ty>, GgufError> {
                 self.require(self.decode_per_layer(key, n_layers, $what)?, key, $what)
             }

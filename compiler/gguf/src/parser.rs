@@ -36,7 +36,7 @@ pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufErro
 ///
 /// # Errors
 ///
-/// Same as [`parse`], except for missing data.
+/// Returns the errors of [`parse`], except for missing data.
 pub(super) fn parse_unfinished(
     bytes: &[u8],
     file_len: u64,

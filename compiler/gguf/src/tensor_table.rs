@@ -182,7 +182,7 @@ fn place(
     }
 }
 
-/// Checks that tensors do not overlap. None is empty, so comparing neighbours suffices.
+/// Checks that tensors do not overlap. Tensors are not empty, so comparing neighbours suffices.
 fn check_overlap(records: &[InfoRecord], file: &str) -> Result<(), GgufError> {
     let mut order: Vec<&InfoRecord> = records.iter().collect();
     order.sort_by_key(|r| r.info.offset);

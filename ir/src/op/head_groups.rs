@@ -44,7 +44,8 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
         }
         None
     };
-    // Runs, each with its query heads per KV head. Groups are counted, not walked: there may be many heads.
+    // Runs, each with its query heads per KV head. Counts groups instead of walking them, because there may be many
+    // heads.
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     let mut local = 0;
     for r in query {

@@ -165,8 +165,8 @@ pub enum InputKind {
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
-    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: time of all tokens, then height,
-    /// width and the fourth.
+    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: times of all tokens, then heights,
+    /// widths and fourth positions.
     PositionsMrope,
     /// The KV-cache cell of each token, `i64[n_tokens]`.
     CacheRows,
@@ -187,7 +187,7 @@ pub enum InputKind {
     StateKept,
     /// Factor on each token's queries, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
-    /// Facts about blocks of tokens, per token and per cell.
+    /// Data about blocks of tokens, for each token or cell.
     Block(BlockInput),
     /// Another input, by name.
     Other(String),

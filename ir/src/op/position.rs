@@ -79,7 +79,7 @@ impl Side {
 pub struct Tri {
     /// The kept side.
     pub keep: Side,
-    /// Distance of the diagonal from the main one, to the right.
+    /// Distance from the main diagonal, to the right.
     pub offset: u64,
     /// The replacement for all other elements.
     pub fill: f32,

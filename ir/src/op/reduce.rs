@@ -108,7 +108,7 @@ impl OpDef for Mean {
     }
 }
 
-/// The indices of the `k` largest elements of every row, largest first, then lowest index first.
+/// The indices of the `k` largest elements of every row, largest first, equal elements by index.
 ///
 /// Operand: `x: [n, …]`; result `i32[k, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

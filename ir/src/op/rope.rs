@@ -92,8 +92,8 @@ fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
 /// Rotates the first `n_dims` elements of every row by position-dependent angles; YaRN follows ggml.
 ///
 /// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, the divisors
-/// of the frequencies. With sections, `positions: [4 · n_tokens]` has the time of all tokens, then their height, and
-/// then the rest. The result has the shape of `x`.
+/// of the frequencies. With sections, `positions: [4 · n_tokens]` has the times of all tokens, then heights, widths
+/// and fourth positions. The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct Rope {
     /// The pairing of elements.

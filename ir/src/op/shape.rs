@@ -108,7 +108,7 @@ impl OpDef for Reshape {
 /// Operand: `x`, any type and shape; result of the same type, sizes permuted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Permute {
-    /// The axis of the result per axis of the operand.
+    /// The axis of the result for each axis of the operand.
     pub axes: [u64; RANK],
 }
 

@@ -28,7 +28,7 @@ pub enum TypeError {
         /// The number of operands.
         found: usize,
     },
-    /// Two sizes that must agree differ.
+    /// Two sizes differ that must be equal.
     #[error("{what}: {left} against {right}")]
     Sizes {
         /// The names of the sizes.
@@ -164,7 +164,7 @@ pub(super) fn rank_at_most(
 /// Converts an attribute to an axis index.
 ///
 /// # Errors
-/// Returns an error if it is beyond the last axis.
+/// Returns an error if the axis exceeds 3.
 pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()

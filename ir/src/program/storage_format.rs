@@ -11,7 +11,7 @@ pub struct StorageFormat {
 }
 
 impl StorageFormat {
-    /// The format of the file: row after row of blocks.
+    /// The format of the file: blocks row by row.
     pub const FILE: StorageFormat = StorageFormat::of_blocks("file");
 
     /// Returns a format that stores whole blocks of the file's type.

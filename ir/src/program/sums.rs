@@ -1,8 +1,8 @@
-//! The summation order of products over K, the same for any number of devices and threads.
+//! The summation order of matrix products over the contracted axis K, for any number of devices and threads.
 //!
 //! The `⌈K/32⌉` blocks of K are cut into 8 chunks; chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. Each chunk is summed
-//! in sequence, and the chunks as a binary tree. A device that holds a subtree computes its sum. A collective over 2,
-//! 4 or 8 devices adds these sums as the rest of the tree.
+//! in sequence, and the chunk sums as a binary tree. A device that holds a subtree computes its sum. A collective
+//! over 2, 4 or 8 devices adds these sums as the rest of the tree.
 
 /// Elements per activation scale; K is split at multiples of it.
 pub const SUM_BLOCK: u64 = 32;

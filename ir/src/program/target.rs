@@ -75,7 +75,7 @@ pub trait Target: std::fmt::Debug + Sync {
     /// and contains the views between its instructions.
     ///
     /// The caller uses sets that form valid launches, each instruction once, and stores values that other launches
-    ///  read.
+    /// read.
     fn groups(&self, _around: &dyn FusionContext) -> Vec<Vec<Inst>> {
         Vec::new()
     }

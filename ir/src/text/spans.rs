@@ -64,7 +64,7 @@ impl fmt::Display for Entity {
     }
 }
 
-/// The span of every entity, by the graph's tables.
+/// The span of every entity, in the order of the graph's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
     /// The line `graph`.

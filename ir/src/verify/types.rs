@@ -229,8 +229,7 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
-/// True if an op can read an operand of this type; quantised elements only if it decodes their blocks or moves them
-/// whole.
+/// True if an op can read an operand of this type. Quantised elements need an op that decodes or moves whole blocks.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }

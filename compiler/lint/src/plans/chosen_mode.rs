@@ -49,7 +49,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         ),
         false => message!("no mode fits; showing {}, the closest", chosen.name),
     };
-    // A candidate of equal fit has a lower estimate than the chosen one.
+    // A candidate of equal fit has a lower estimate than the chosen mode.
     let beaten =
         |c: &&Candidate| c.fits == chosen.fits && c.estimate.decode_us < chosen.estimate.decode_us;
     let equal = match all.iter().filter(beaten).any(|c| c.within_error) {

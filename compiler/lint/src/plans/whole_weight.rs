@@ -132,7 +132,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             group.reason
         );
         let name = layer_name(&group.first);
-        // A choice of the planner is only a note.
+        // The planner's own choice is only a note.
         out.push(match group.is_chosen {
             true => LINT.milder_finding(name, message),
             false => LINT.finding(name, message),

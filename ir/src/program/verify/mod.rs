@@ -66,7 +66,7 @@ impl std::error::Error for ProgramError {}
 /// Checks the invariants.
 ///
 /// # Errors
-/// Returns the violations of the first group that has any.
+/// Returns the violations of the first failing group of checks.
 pub fn verify(program: &Program) -> Result<(), Vec<ProgramError>> {
     for check in [structure::check, homes::check, memory::check] {
         let mut errors = Vec::new();
