@@ -186,7 +186,7 @@ impl ParseErrorKind {
                 ..
             } => "remove it".to_owned(),
             ParseErrorKind::RepeatedAttribute { .. } => "remove one of the definitions".to_owned(),
-            ParseErrorKind::Limit { .. } => "reduce the number".to_owned(),
+            ParseErrorKind::Limit { .. } => "reduce the number of these items".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
                 "the divisor must divide the size of the class; `c0/4` is `c0` without a minor factor of \
                 4 indices".to_owned()

@@ -84,7 +84,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Returns the span of an entity; `None` for an absent entity.
+    /// Returns the span of an entity, if present.
     pub fn get(&self, entity: Entity) -> Option<Span> {
         match entity {
             Entity::Graph => Some(self.graph),

@@ -61,7 +61,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Returns the span of a part; `None` for an absent part.
+    /// Returns the span of a part, if present.
     pub fn get(&self, part: Part) -> Option<Span> {
         match part {
             Part::Graph(e) => self.graph.get(e),
