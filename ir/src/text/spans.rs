@@ -23,7 +23,7 @@ impl Span {
         self.start..self.end
     }
 
-    /// Returns the line, from 1, of the start of the span.
+    /// Returns the line of the span's start, from 1.
     pub fn line(self, text: &str) -> usize {
         let before = text.as_bytes().get(..self.start);
         let before = before.unwrap_or(text.as_bytes());
