@@ -184,9 +184,9 @@ impl ParseErrorKind {
             ParseErrorKind::Attributes {
                 source: AttrError::Unknown(_),
                 ..
-            } => "remove it".to_owned(),
+            } => "remove the attribute".to_owned(),
             ParseErrorKind::RepeatedAttribute { .. } => "remove one of the definitions".to_owned(),
-            ParseErrorKind::Limit { .. } => "reduce the number of these items".to_owned(),
+            ParseErrorKind::Limit { .. } => "remove redundant nesting or leaves".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
                 "the divisor must divide the size of the class; `c0/4` is `c0` without a minor factor of \
                 4 indices".to_owned()
