@@ -586,7 +586,7 @@ impl PartialOrd for Dim {
     }
 }
 
-/// A total order, unrelated to size.
+/// A total order for deterministic tables, unrelated to size.
 impl Ord for Dim {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {

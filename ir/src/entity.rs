@@ -12,7 +12,7 @@ macro_rules! handle {
             /// Returns the handle at `index`.
             ///
             /// # Panics
-            /// Panics if the index exceeds `u32`.
+            /// Panics if the index exceeds `u32`, which this crate's parsers prevent.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
             }

@@ -1,5 +1,3 @@
-//! Refinement: cuts variables into factors and segments, in place.
-
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use super::unify_error::UnifyError;

@@ -16,8 +16,8 @@ use crate::types::TensorType;
 /// `softmax(scale · x + slope · mask)` over axis 0. With ALiBi, `slope` depends on the head (axis 2); otherwise it is
 /// 1.
 ///
-/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and optionally `sinks:
-/// [H]` (a logit per head, only in the denominator). The result has the shape of `x`.
+/// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and optionally
+/// `sinks: [H]` (a logit per head, only in the denominator). The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
@@ -321,6 +321,7 @@ impl OpDef for FlashAttn {
             }
             _ => rule.eq(opd(0, 2), opd(1, 2)),
         };
+        // Heads are split by group, so a mask must not be split along its heads.
         rule = whole_unless_one(rule, operands, (3, 2), 2);
         rule = mask_axis_rule(rule, operands, (3, 3), 3);
         if operands.len() == 5 {

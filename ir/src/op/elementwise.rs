@@ -399,8 +399,7 @@ impl GluKind {
 
 /// A gated activation.
 ///
-/// Operands: `gate` and `up`, both `[n, …]`, or one operand `[2·n, …]` with `gate` first along axis 0; result `[n,
-/// …]`.
+/// Operands: `gate` and `up`, both `[n, …]`, or one operand `[2·n, …]` with `gate` first along axis 0; result `[n, …]`.
 #[derive(Clone, Debug)]
 pub struct Glu {
     /// The activation.

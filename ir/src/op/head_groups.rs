@@ -5,8 +5,8 @@
 
 use crate::interval::Interval;
 
-/// The axes of an op with grouped heads, as (operand, axis). Query head `i` uses KV head `i / (query heads / KV
-/// heads)`.
+/// The axes of an op with grouped heads, as (operand, axis). Query head `i` uses KV head
+/// `i / (query heads / KV heads)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGrouping {
     /// The axis of the query heads.

@@ -12,9 +12,9 @@ use super::{OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::TensorType;
 
-/// Mixes `hc` residual streams per token by a nearly doubly stochastic matrix. The logits are `scale[2] ·
-/// mixes[2·hc..] + base[2·hc..]`. They go through a softmax over destinations, plus `eps`. Then columns are divided
-/// by their sums plus `eps`, followed by rows and columns `iterations − 1` times.
+/// Mixes `hc` residual streams per token by a nearly doubly stochastic matrix. The logits are
+/// `scale[2] · mixes[2·hc..] + base[2·hc..]`. They go through a softmax over destinations, plus `eps`. Then columns are
+/// divided by their sums plus `eps`, followed by rows and columns `iterations − 1` times.
 ///
 /// Operands: `mixes: [(2 + hc)·hc, tokens]`, `scale: [3 or more]`, `base: [(2 + hc)·hc]`; result `[hc, hc, tokens]`,
 /// destinations along axis 0.

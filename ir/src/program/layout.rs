@@ -181,8 +181,7 @@ impl Layout {
         Some(end)
     }
 
-    /// Returns a bound on the span computed as one polynomial, for dependent axes (`n_seqs · n_seq_tokens ≤
-    /// n_tokens`).
+    /// Returns a bound on the span computed as one polynomial, for dependent axes (`n_seqs · n_seq_tokens ≤ n_tokens`).
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,

@@ -55,10 +55,10 @@
 //!   [granule](crate::DType::granule) that divides it.
 //! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0255: the equations of each op's rule hold.
-//! - TPC0259: a result is unreduced if and only if its op and the operands imply it.
+//! - TPC0256: factors that an op needs whole are not split.
 //! - TPC0257: norms over a split axis exchange their statistic.
 //! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or not at all.
-//! - TPC0259: a result is unreduced exactly if its op and the operands imply it.
+//! - TPC0259: a result is unreduced if and only if its op and the operands imply it.
 //! - TPC0260: an op accepts its unreduced operands.
 //! - TPC0261: copies and gathers move only reduced values; reductions take only unreduced values.
 //! - TPC0262: leaves are not unreduced.
