@@ -1,3 +1,5 @@
+//! Scores of a sparse attention's indexer (DeepSeek 3.2).
+
 use super::attrs::{AttrError, AttrReader};
 use super::resize::size_independent;
 use super::rule::{Role, Rule, Slot, opd, res};

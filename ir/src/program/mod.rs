@@ -6,7 +6,7 @@
 //! - *buffers*: ranges of arenas, for each [shape](BatchShape) of batches;
 //! - *homes*: the buffer and the [layout](Layout) of each value. A view shares the buffer of its operand;
 //! - *launches*: kernels and the instructions that each computes;
-//! - *phases*: per place a queue of launches and waits. Work on tokens after the batch is in a later phase.
+//! - *phases*: per place a queue of launches and waits. Work that needs tokens after the batch is in a later phase.
 //!
 //! Sizes that differ between batches stay polynomials. A batch runs with its own sizes at the offsets of a shape that
 //! holds it.

@@ -1,4 +1,4 @@
-//! The codes of violated invariants, TPC0220 to TPC0269, in the order of the list in [the module](super).
+//! The codes of violated invariants, TPC0220 to TPC0269.
 
 crate::codes! {
     pub(super) static;

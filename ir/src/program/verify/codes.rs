@@ -1,4 +1,4 @@
-//! The codes of violated invariants, TPC0270 to TPC0279, in the order of the list in [the module](super).
+//! The codes of violated invariants, TPC0270 to TPC0279.
 
 crate::codes! {
     pub(super) static;
