@@ -107,8 +107,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Checks that the remaining bytes can hold `count` items of at least `min_bytes`. `offset` is the position of
-    /// the count.
+    /// Checks that the remaining bytes can hold `count` items of at least `min_bytes`; `offset` is the count's
+    /// position.
     pub(super) fn check_count(
         &self,
         count: u64,

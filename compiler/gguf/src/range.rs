@@ -43,7 +43,7 @@ pub trait RangeSource {
 
 /// Reads a remote file's header. Returns it and the file's length, `u64::MAX` if unknown.
 ///
-/// Each range doubles the bytes read, so failed attempts parse fewer bytes than the successful one.
+/// Each range doubles the bytes read, so failed attempts parse no more bytes than the successful attempt.
 pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64), Diagnostic> {
     let name = source.name().to_owned();
     let mut bytes: Vec<u8> = Vec::new();

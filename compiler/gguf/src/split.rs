@@ -72,7 +72,7 @@ impl SplitKeys {
     ///
     /// # Errors
     ///
-    /// Returns an error if only some keys are present, or a key has the wrong type.
+    /// Returns an error if `split.count` is present but another key is missing, or a key has the wrong type.
     pub(super) fn read(metadata: &Metadata) -> Result<Option<SplitKeys>, GgufError> {
         match metadata.get_u32("split.count")? {
             None | Some(0 | 1) => Ok(None),

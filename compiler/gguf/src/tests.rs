@@ -48,7 +48,7 @@ fn sample() -> GgufWriter {
     w
 }
 
-/// Returns a whole file. All bytes of tensor `i` are `i + 1`.
+/// Returns a file; all bytes of tensor `i` are `i + 1`.
 fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer

@@ -111,7 +111,7 @@ fn data_that_are_missing_elsewhere_are_told_where_the_length_is_known() {
 #[test]
 fn what_a_source_says_of_its_length_is_not_believed() {
     let bytes = long();
-    // The file ends inside its header, even if the reported length is greater.
+    // The file ends inside its header, for any reported length.
     for says in [Some(u64::MAX), Some(bytes.len() as u64), None] {
         let mut shelf = Shelf::new("m.gguf", &[("m.gguf", bytes[..1_500_000].to_vec())]);
         shelf.says = says;
