@@ -1,8 +1,8 @@
 //! Budgets: limits on the computation and the memory of one command.
 //!
-//! A pass calls [`Budget::spend`] before each piece of work and stops if the budget refuses. Budgets count units, not
-//! time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are at least ten times the needs of
-//! the largest known models and captures. They keep a command below two seconds and 500 MB.
+//! A pass calls [`Budget::spend`] before each piece of work and stops if the budget is exhausted. Budgets count units
+//! instead of time, so every machine accepts the same inputs. The [limits](Limits::COMMAND) are at least ten times
+//! the needs of the largest known models, and keep a command below two seconds and 500 MB.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -14,15 +14,15 @@ use crate::graph::Graph;
 /// A resource that a command spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Resource {
-    /// Leaves of the summands of tensors, and nodes of e-graphs.
+    /// Leaves in the summands of factor trees, and e-graph nodes.
     Terms,
     /// Intervals of indices that devices hold, select, or fetch.
     Segments,
-    /// Applications of rules and equations, weighted by the items they touch.
+    /// Applications of rules and equations, weighted by the number of items they touch.
     Steps,
-    /// Instructions priced in the search for a plan. An exhausted search keeps its best plan so far.
+    /// Instructions whose cost the planner computes. At the limit, the planner uses the best plan so far.
     Trials,
-    /// Bytes of tensors when a small model is run.
+    /// Bytes of tensors when a small model runs.
     Bytes,
 }
 
@@ -36,7 +36,7 @@ impl Resource {
         Resource::Bytes,
     ];
 
-    /// Returns the name, as in `4000 terms`.
+    /// Returns the plural name (`terms`).
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Terms => "terms",
@@ -83,9 +83,9 @@ impl Limits {
 pub struct OpLocation {
     /// The name of the op.
     pub op: String,
-    /// The name of its first result, if any.
+    /// The name of the first result, if any.
     pub value: String,
-    /// The layer; `None` outside of layers.
+    /// The layer; `None` outside layers.
     pub layer: Option<u32>,
 }
 
@@ -109,7 +109,7 @@ pub struct BudgetExceeded {
     pub resource: Resource,
     /// The limit of the resource.
     pub limit: u64,
-    /// The stage that needs more, as in `the proof`.
+    /// The stage that exceeded the limit, such as `the proof`.
     pub doing: &'static str,
     /// The instruction; `None` for the whole graph.
     pub at: Option<OpLocation>,
@@ -142,8 +142,8 @@ impl std::error::Error for BudgetExceeded {}
 
 /// The limits and the amounts used by one command. Passes share it by reference.
 ///
-/// Threads do not share it, so that the remainder does not depend on their progress. Each thread gets a
-/// [part](Self::part), and the amounts are [added](Self::add) at the end in a fixed order.
+/// Each thread gets a [part](Self::part). Parts are [added](Self::add) in a fixed order, so the remainder does not
+/// depend on the threads' progress.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -195,17 +195,17 @@ impl Budget {
         }
     }
 
-    /// Uses `n` units; returns false if this exceeds the limit. Does not record the overrun.
+    /// Uses `n` units; returns false, without recording it, if this exceeds the limit.
     pub fn take(&self, resource: Resource, n: u64) -> bool {
         let used = self.used(resource).saturating_add(n);
         self.used[resource as usize].store(used, Ordering::Relaxed);
         used <= self.limits.of(resource)
     }
 
-    /// Spends `n` units; `doing` names the work.
+    /// Spends `n` units; `doing` names the stage for the error.
     ///
     /// # Errors
-    /// Fails if the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
+    /// Returns an error if the limit is exceeded. The budget [keeps](Self::first_overrun) the first such error.
     pub fn spend(
         &self,
         resource: Resource,
@@ -270,7 +270,6 @@ mod tests {
         assert!(part.take(Resource::Steps, 7) && !part.take(Resource::Terms, 1));
         budget.add(&part);
         assert_eq!(budget.used(Resource::Steps), 7);
-        // Other resources are unchanged, and overflow is not an error.
         assert!(budget.take(Resource::Steps, u64::MAX));
         assert!(budget.take(Resource::Steps, u64::MAX));
     }

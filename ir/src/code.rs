@@ -1,7 +1,7 @@
-//! Diagnostic codes: every code that tpc can report, declared once each.
+//! Diagnostic codes.
 //!
-//! A crate declares its codes with [`codes!`](crate::codes), which collects them in `CODES`. `tpc explain` and the book
-//! print the declarations.
+//! A crate declares codes with [`codes!`](crate::codes), which collects them in `CODES` for `tpc explain` and the
+//! book.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,16 +9,16 @@ use std::fmt;
 /// The severity of a diagnostic, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Harmless.
+    /// A harmless finding.
     Note,
-    /// Works, but costs something or is likely unintended.
+    /// A finding that costs something or is likely unintended.
     Warning,
-    /// Does not work.
+    /// A failure.
     Error,
 }
 
 impl Severity {
-    /// Returns the word for machine-readable output.
+    /// Returns the name in machine-readable output.
     pub const fn word(self) -> &'static str {
         match self {
             Severity::Note => "note",
@@ -28,10 +28,10 @@ impl Severity {
     }
 }
 
-/// A diagnostic code. Codes compare, print and hash as their ids.
+/// A diagnostic code; compared, hashed and printed by id.
 #[derive(Clone, Copy)]
 pub struct Code {
-    /// `TPC` and four digits, stable from version to version.
+    /// `TPC` and four digits, stable between versions.
     pub id: &'static str,
     /// The default severity.
     pub severity: Severity,
@@ -43,7 +43,7 @@ pub struct Code {
     pub doc: &'static str,
     /// An example; empty if the title suffices.
     pub example: &'static str,
-    /// The cure; empty if the diagnostic has one.
+    /// The cure; empty if each diagnostic carries its own.
     pub cure: &'static str,
 }
 
@@ -101,7 +101,7 @@ impl Code {
         }
     }
 
-    /// Returns the paragraphs of the documentation: `doc`, then the example and the cure if present.
+    /// Returns the paragraphs of the documentation: `doc`, the example and the cure.
     pub fn paragraphs(&self) -> Vec<String> {
         let labelled = [("Example", self.example), ("Cure", self.cure)];
         let labelled = labelled.iter().filter(|(_, text)| !text.is_empty());
@@ -111,7 +111,7 @@ impl Code {
             .collect()
     }
 
-    /// Returns the number of the id: 301 of `TPC0301`. The catalogue's sections are ranges of numbers.
+    /// Returns the number in the id: 301 for `TPC0301`.
     pub fn number(&self) -> Option<u16> {
         self.id.strip_prefix("TPC")?.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! Symbolic sizes. A [`Dim`] is an integer polynomial in the run-time [`Symbol`]s: one graph serves every batch size.
+//! Symbolic sizes: integer polynomials in the run-time [`Symbol`]s, so that one graph serves every batch size.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use std::fmt;
 /// A size that is known only when a batch runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Symbol {
-    /// Tokens of the batch.
+    /// Number of tokens in the batch.
     NTokens,
-    /// Cells of the KV cache that the batch attends to.
+    /// Number of KV-cache cells that the batch attends to.
     NKv,
-    /// Cells that the batch attends to in sliding-window layers, whose cache is shorter.
+    /// Number of cells that the batch attends to in sliding-window layers, whose cache is shorter.
     NKvSwa,
-    /// Cells of the KV cache.
+    /// Number of KV-cache cells.
     NCtx,
-    /// Cells of the KV cache of sliding-window layers.
+    /// Number of KV-cache cells in sliding-window layers.
     NCtxSwa,
-    /// Sequences of the batch.
+    /// Number of sequences in the batch.
     NSeqs,
-    /// Tokens per sequence, in graphs with recurrent states. Their token axis has `n_seqs · n_seq_tokens` indices,
-    /// ordered by sequence.
+    /// Number of tokens per sequence, in graphs with recurrent states. Their token axis has `n_seqs · n_seq_tokens`
+    /// indices, ordered by sequence.
     NSeqTokens,
-    /// Sequences with cells in recurrent states.
+    /// Number of sequences with recurrent-state cells.
     NSeqMax,
-    /// Tokens whose logits are computed.
+    /// Number of tokens whose logits are computed.
     NOutputs,
 }
 
@@ -65,7 +65,7 @@ impl Symbol {
 
 const N: usize = Symbol::ALL.len();
 
-/// Maximum terms of a polynomial. More counts as overflow, so that hostile text cannot grow products without bound.
+/// Maximum number of monomials. Larger polynomials count as overflow, which bounds products in hostile text.
 const MAX_MONOMIALS: usize = 64;
 
 /// A value per symbol, for one batch.
@@ -125,8 +125,8 @@ impl Monomial {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Repr {
     Const(u64),
-    /// The most frequent non-constant size: one symbol, nonzero 32-bit coefficient. A wider coefficient would make this
-    /// type half as large again.
+    /// The most frequent non-constant size: one symbol with a nonzero 32-bit coefficient. A wider coefficient would
+    /// enlarge this type by half.
     Mono {
         coeff: i32,
         powers: [u8; N],
@@ -355,7 +355,6 @@ impl Dim {
         }
         let d = divisor.monomials()?;
         let [d] = d.as_slice() else {
-            // A polynomial of several monomials divides only its multiples.
             let (a, b) = (self.monomials()?, d);
             if a.len() != b.len() {
                 return None;
@@ -426,8 +425,8 @@ impl Dim {
 
     /// Returns the largest value over batches whose symbols are at most `most`; `None` on overflow.
     ///
-    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are fixed. The other bounds are `n_outputs ≥ 0`, all other symbols ≥ 1, and
-    /// `n_seqs · n_seq_tokens ≤ n_tokens`.
+    /// `n_ctx`, `n_ctx_swa` and `n_seq_max` are fixed. The other bounds are `n_outputs ≥ 0`, all other symbols ≥ 1,
+    /// and `n_seqs · n_seq_tokens ≤ n_tokens`.
     pub fn upper_bound(&self, most: &Bindings) -> Option<u64> {
         if let Some(n) = self.as_const() {
             return Some(n);
@@ -498,11 +497,10 @@ fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     Some(product)
 }
 
-/// A polynomial with coefficients of any sign, in the excesses of the symbols over their least values.
+/// A polynomial with coefficients of any sign, in the excesses of the symbols over their minimum values.
 struct ShiftedPolynomial(BTreeMap<[u8; N], i128>);
 
 impl ShiftedPolynomial {
-    /// `difference` stops at this number of monomials.
     const MAX: usize = 1 << 10;
 
     fn all_positive(&self) -> bool {
@@ -588,7 +586,7 @@ impl PartialOrd for Dim {
     }
 }
 
-/// A fixed total order for deterministic tables, unrelated to size.
+/// A total order for deterministic tables, unrelated to size.
 impl Ord for Dim {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.0, &other.0) {
@@ -719,7 +717,6 @@ mod tests {
         for (a, b) in &wrong {
             assert!(!a.at_most(b), "{a} ≤ {b}");
         }
-        // Comparisons of very high powers stop early.
         let mut tall = one(NTokens);
         for _ in 0..7 {
             tall = tall.checked_mul(&tall).expect("fits");

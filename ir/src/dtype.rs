@@ -1,8 +1,8 @@
 //! Element types of GGUF files, with their block geometry.
 //!
 //! Ids, block lengths and block bytes follow the GGUF specification and the `ggml_type` tables of llama.cpp and
-//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0, each with [`DType::block_len`] elements in
-//! [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row ([`DType::row_extra`]).
+//! `ik_llama.cpp`. A quantised tensor is a sequence of blocks along axis 0, each with [`DType::block_len`] elements
+//! in [`DType::block_bytes`] bytes. Some types of `ik_llama.cpp` add a scale per row ([`DType::row_extra`]).
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $bytes,)* $(DType::$ik => $ik_bytes,)* }
             }
 
-            /// Returns the bytes that a row has besides its blocks.
+            /// Returns the bytes per row outside the blocks.
             pub const fn row_extra(self) -> u64 {
                 match self { $(DType::$ik => $extra,)* _ => 0 }
             }
@@ -63,7 +63,7 @@ macro_rules! dtypes {
                 matches!(self, $(DType::$ik)|*)
             }
 
-            /// Returns the bytes per element, including the overhead of blocks.
+            /// Returns the bytes per element, including block overhead.
             pub fn element_bytes(self) -> f64 {
                 self.block_bytes() as f64 / self.block_len() as f64
             }
@@ -172,8 +172,8 @@ impl DType {
         self.block_len() > 1
     }
 
-    /// Returns the storage unit along axis 0, in elements, on a device that repacks blocks. It is 32 for blocks above
-    /// 64 elements, each with its scales; shorter blocks stay whole.
+    /// Returns the smallest piece along axis 0, in elements, that a device can store: 32 elements with their scales
+    /// for blocks above 64 elements, otherwise a whole block.
     pub const fn granule(self) -> u64 {
         match self.block_len() {
             len @ 0..=64 => len,
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(DType::F64.bytes(u64::MAX), None);
     }
 
-    /// The expected values are the bits per weight that `ik_llama.cpp` states (4.25 for iq4_ks) plus the row scale.
+    /// Expected: the bits per weight stated by `ik_llama.cpp` (4.25 for iq4_ks) plus the row scale.
     #[test]
     fn rows_may_have_bytes_beside_blocks() {
         let row = 136 * 7168 / 256 + 4;

@@ -1,4 +1,4 @@
-//! Handles: `u32` indices of a graph's tables that print with a prefix (`v7`, `inst3`, `c1`).
+//! Handles: `u32` indices into a graph's tables, printed with a prefix (`v7`, `inst3`, `c1`).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ macro_rules! handle {
             /// Returns the handle at `index`.
             ///
             /// # Panics
-            /// Panics if the table exceeds `u32`, which the parsers of this crate prevent.
+            /// Panics if the index exceeds `u32`, which this crate's parsers prevent.
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("invariant: tables hold fewer than 2^32 entities"))
             }
@@ -46,7 +46,7 @@ handle!(
     Inst, "inst"
 );
 handle!(
-    /// A class: factors that devices of a group split alike.
+    /// A class: factors that a group's devices split in the same way.
     Class, "c"
 );
 handle!(

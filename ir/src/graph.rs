@@ -6,7 +6,7 @@ use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
 use crate::types::TensorType;
 
-/// The highest layer number: far above any model, and small enough for tables with an entry per layer.
+/// The highest layer number, small enough for tables with an entry per layer.
 pub const MAX_LAYER: u32 = u16::MAX as u32;
 
 /// A value of a graph.
@@ -14,7 +14,7 @@ pub const MAX_LAYER: u32 = u16::MAX as u32;
 pub struct ValueData {
     /// A name for display only; may be empty or repeated.
     pub name: String,
-    /// The type over all devices of its place.
+    /// The type of the whole value, over all devices of its place.
     pub ty: TensorType,
     /// The place that holds the value.
     pub place: Place,
@@ -37,7 +37,7 @@ pub struct InstData {
     pub layer: Option<u32>,
 }
 
-/// A value that a graph delivers, and its use.
+/// An output of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     /// A result of the model, by name (`logits`).
@@ -60,7 +60,7 @@ impl Output {
     }
 }
 
-/// A program at any stage: the whole model on one place, divided among devices, or one program per device.
+/// A program at any [stage](crate::verify::stage).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
     /// The model's name.
@@ -120,7 +120,7 @@ impl Graph {
         &self.values[value.index()]
     }
 
-    /// Returns a value, to change its name, place or sharding.
+    /// Returns a mutable value, to change its name, place or sharding.
     pub fn value_mut(&mut self, value: Value) -> &mut ValueData {
         &mut self.values[value.index()]
     }
@@ -145,7 +145,7 @@ impl Graph {
         &self.inst(self.value(value).def.0).op
     }
 
-    /// True if a value is a part of a weight whose rows begin or end inside blocks.
+    /// True if a value is part of a weight and its rows begin or end inside quantisation blocks.
     pub fn cuts_blocks(&self, value: Value) -> bool {
         let dtype = self.value(value).ty.dtype;
         matches!(self.def_op(value), Op::Weight(w) if w.cuts_blocks(dtype))
@@ -168,8 +168,8 @@ impl Graph {
         }
     }
 
-    /// Appends an instruction with results of these types, on `place`, unnamed and mirrored. The types are unchecked
-    /// until verification.
+    /// Appends an instruction with results of these types, on `place`, unnamed and mirrored. Verification checks the
+    /// types.
     pub fn push(
         &mut self,
         op: impl Into<Op>,
@@ -213,7 +213,7 @@ impl Graph {
         inst
     }
 
-    /// Drops the instructions that `keep` rejects. The others are renumbered in order.
+    /// Drops the instructions that `keep` rejects and renumbers the others in order.
     ///
     /// # Panics
     /// Panics if a remaining instruction or output reads a dropped value.
@@ -254,7 +254,7 @@ impl Graph {
     /// Appends an instruction with one inferred result, on `place`.
     ///
     /// # Errors
-    /// Fails if the operands do not fit the op.
+    /// Returns an error if the operands do not fit the op.
     ///
     /// # Panics
     /// Panics if the op is a leaf or has several results; use [`Self::push`] for these.

@@ -1,8 +1,8 @@
 //! # The intermediate representation of tpc
 //!
-//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and defines values.
-//! A value has a [`TensorType`] (an element type and four possibly symbolic sizes). It also has a [`Place`] (the host,
-//! a device, or a group) and a [`Sharding`] (the division among a group's devices).
+//! A [`Graph`] is a program in SSA form. Each [`Inst`] applies one [`Op`] of a closed set to values and defines
+//! values. A value has a [`TensorType`] (an element type and four possibly symbolic sizes). It also has a [`Place`]
+//! (the host, a device, or a group) and a [`Sharding`] (the division among a group's devices).
 //!
 //! The same representation serves every stage:
 //!
@@ -10,8 +10,8 @@
 //! 2. *sharded*: values on groups, with shardings, copies and collectives explicit, and global sizes;
 //! 3. *programs*: values on single devices, with local sizes. Collectives have one operand and result per device.
 //!
-//! Each op states its sharding rule ([`op::Rule`]) once, next to its definition. Inference, verification, lowering and
-//! the documentation are derived from it by the algebra of factor trees in [`factor`].
+//! Each op states its sharding rule ([`op::Rule`]) once, next to its definition. The algebra of factor trees
+//! ([`factor`]) derives inference, verification, lowering and the documentation from the rules.
 //!
 //! The crate does not depend on files or device interfaces.
 

@@ -1,6 +1,6 @@
 //! Random numbers, the same in every run and on every machine.
 
-/// The generator SplitMix64 (Steele, Lea and Flood 2014). Any seed is good.
+/// The generator SplitMix64 (Steele, Lea and Flood 2014). Any seed works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -31,7 +31,7 @@ impl SplitMix64 {
     }
 }
 
-/// The generator xorshift64 (Marsaglia 2003), for recorded data that depend on its sequence. The seed is nonzero.
+/// The generator xorshift64 (Marsaglia 2003), for recorded data that depend on its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Xorshift64(u64);
 
@@ -41,7 +41,7 @@ impl Xorshift64 {
         Xorshift64(seed)
     }
 
-    /// Returns the next 64 bits; the high bits are the best.
+    /// Returns the next 64 bits; the high bits have the best quality.
     pub const fn next_u64(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -54,7 +54,6 @@ impl Xorshift64 {
 mod tests {
     use super::*;
 
-    /// The first numbers of seed 1234567 in the reference implementation.
     #[test]
     fn numbers_are_those_of_the_reference() {
         let mut random = SplitMix64::new(1_234_567);

@@ -1,4 +1,4 @@
-//! Instructions of a graph whose values change size.
+//! Ops for other sizes.
 
 use crate::dims::Dim;
 use crate::entity::Value;

@@ -1,9 +1,9 @@
 //! Attention windows: the part of the past that a layer sees.
 
-/// The tokens of its sequence that a token sees: itself, and some earlier ones.
+/// The tokens of a sequence that a token sees: itself and some earlier tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
-    /// The last `n`, itself included.
+    /// The last `n` tokens, including itself.
     Sliding(u64),
     /// The tokens of its chunk of `n`.
     Chunks(u64),

@@ -15,7 +15,7 @@ pub enum Endianness {
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// True if `bytes` ends at the header limit, not at the end of the file.
+    /// True if `bytes` ends at the header limit.
     clipped: bool,
     /// Unread bytes after `bytes`, within the file and the header limit.
     behind: u64,
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         GgufError::new(self.file, kind).at(offset)
     }
 
-    /// Returns the next `n` bytes. Messages call them `reading`.
+    /// Returns the next `n` bytes; messages name them `reading`.
     pub(super) fn take(&mut self, n: u64, reading: &'static str) -> Result<&'a [u8], GgufError> {
         match usize::try_from(n) {
             Ok(n) if n <= self.left() => {
@@ -107,8 +107,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Checks that the remaining bytes can hold `count` items of at least `min_bytes`. `offset` is the position of the
-    /// count.
+    /// Checks that the remaining bytes can hold `count` items of at least `min_bytes`; `offset` is the count's
+    /// position.
     pub(super) fn check_count(
         &self,
         count: u64,

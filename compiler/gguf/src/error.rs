@@ -43,7 +43,7 @@ pub enum StringDefect {
         max: u64,
     },
     /// The name is not UTF-8.
-    #[error("it is not valid UTF-8 (first bad byte: its byte {at})")]
+    #[error("it is not valid UTF-8 from byte {at} of the name")]
     NotUtf8 {
         /// The offset in the string of the first invalid byte.
         at: u64,
@@ -259,7 +259,7 @@ impl GgufErrorKind {
         }
     }
 
-    /// Returns the cure, in a sentence or two.
+    /// Returns the cure, .
     pub fn help(&self) -> String {
         use GgufErrorKind as K;
         match self {
@@ -405,7 +405,7 @@ impl fmt::Display for GgufError {
 
 impl std::error::Error for GgufError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        // This error's message includes the kind's message, so the source is the source of the kind.
+        // The message includes the kind's message, so the source is the kind's source.
         self.kind.source()
     }
 }

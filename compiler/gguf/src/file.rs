@@ -66,12 +66,12 @@ impl Shard {
         &self.path
     }
 
-    /// Returns the length in bytes; `u64::MAX` if a server does not report it.
+    /// Returns the length in bytes; `u64::MAX` if unknown.
     pub fn file_len(&self) -> u64 {
         self.file_len
     }
 
-    /// Returns the tensor data's offset from the file's start, in bytes. It may be the file's end.
+    /// Returns the tensor data's byte offset, which may be the file's end.
     pub fn data_offset(&self) -> u64 {
         self.data_offset
     }
@@ -88,7 +88,7 @@ impl Shard {
         self.has_data
     }
 
-    /// True if the file continues after the header; for a remote file, by its length.
+    /// True if the file continues after the header.
     fn goes_on(&self) -> bool {
         let has_length = self.map.is_none() && self.file_len < u64::MAX;
         self.has_data || (has_length && self.file_len > self.data_offset)
@@ -171,7 +171,6 @@ fn map_read_only(file: &File) -> io::Result<Mmap> {
     unsafe { Mmap::map(file) }
 }
 
-/// Drops pages of a map from this process's memory, if the system supports it.
 #[cfg_attr(
     unix,
     expect(
@@ -190,31 +189,30 @@ fn drop_pages(map: &Mmap, start: usize, len: usize) {
 impl GgufFile {
     /// Opens a model, given its file or any shard.
     ///
-    /// Reads only headers. Data are mapped, and read on first use.
+    /// Data are mapped, and read on first use.
     ///
     /// # Errors
     ///
-    /// Fails if a file cannot be read, a header has a defect ([`super::parse`]), or shards are missing, misnamed or
-    /// from different models (TPC0123 to TPC0127).
+    /// Returns an error if a file cannot be read, a header has a defect ([`super::parse`]), or the shards do not
+    /// match (TPC0123 to TPC0127).
     pub fn open(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Whole)
     }
 
-    /// Opens a model that may be incomplete, for example during a download. A model with [missing
-    /// data](GgufFile::missing) counts as a bare header.
+    /// Opens a model that may be incomplete. A model with [missing data](GgufFile::missing) counts as a bare header.
     ///
     /// # Errors
     ///
-    /// Same as [`GgufFile::open`], except for missing data.
+    /// Returns the errors of [`GgufFile::open`], except for missing data.
     pub fn open_unfinished(path: impl AsRef<Path>) -> Result<GgufFile, GgufError> {
         GgufFile::open_local(path.as_ref(), Data::Unfinished)
     }
 
-    /// Reads the headers of a remote model, given its file or any shard, without data.
+    /// Reads the headers of a remote model, given its file or any shard.
     ///
     /// # Errors
     ///
-    /// Same as [`GgufFile::open`], and errors of the source.
+    /// Returns the errors of [`GgufFile::open`] and of the source.
     pub fn open_elsewhere(source: &mut dyn RangeSource) -> Result<GgufFile, Diagnostic> {
         let path = PathBuf::from(source.name());
         let given = Shard::open_remote(source)?;
@@ -223,7 +221,6 @@ impl GgufFile {
             Shard::open_remote(sibling.as_mut())
         };
         let mut out: GgufFile = GgufFile::join(&path, given, Data::Whole, &mut sibling)?;
-        // Without reading the data, a known file length shows missing data.
         out.missing = missing(&out.shards, &out.header);
         Ok(out)
     }
@@ -295,7 +292,7 @@ impl GgufFile {
         self.has_data
     }
 
-    /// Returns files with missing tensor data, if the model may be incomplete.
+    /// Returns the files with missing tensor data.
     pub fn missing(&self) -> &[MissingData] {
         &self.missing
     }
@@ -314,8 +311,7 @@ impl GgufFile {
         shard.map.as_ref()?.get(start..end)
     }
 
-    /// Drops bytes of [`GgufFile::tensor_data`] from this process's memory until the next read. A hint, which some
-    /// systems ignore.
+    /// Drops [`GgufFile::tensor_data`] from this process's memory until the next read, if the system supports it.
     pub fn release(&self, data: &[u8]) {
         for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
             let start = (data.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
@@ -325,7 +321,7 @@ impl GgufFile {
         }
     }
 
-    /// Drops all data from this process's memory, like [`GgufFile::release`].
+    /// Drops all data like [`GgufFile::release`].
     pub fn release_all(&self) {
         for map in self.shards.iter().filter_map(|s| s.map.as_ref()) {
             drop_pages(map, 0, map.len());
@@ -417,7 +413,6 @@ fn missing_shards(path: &Path, count: u32) -> GgufError {
     GgufError::new(&path.display().to_string(), kind)
 }
 
-/// Returns all shards' missing data; empty if every shard is a bare header.
 fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     if !shards.iter().any(Shard::goes_on) {
         return Vec::new();
@@ -427,7 +422,7 @@ fn missing(shards: &[Shard], header: &Header) -> Vec<MissingData> {
     all.filter_map(|(i, s)| s.missing(of(i))).collect()
 }
 
-/// Returns true if the shards hold their data. Fails if only some shards with tensors do.
+/// True if the shards hold their data; an error if only some shards with tensors do.
 fn check_data_presence(shards: &[Shard], header: &Header) -> Result<bool, GgufError> {
     let Some(with) = shards.iter().find(|s| s.has_data) else {
         return Ok(false);

@@ -1,27 +1,24 @@
 //! Typed access to metadata.
 //!
-//! Files disagree on integer widths, and on one value or one per layer. Integer getters take any type whose value fits,
-//! per-layer getters a scalar or an array.
+//! Files differ in integer widths, and have one value or one per layer. Integer getters accept any width; per-layer
+//! getters accept a scalar or an array.
 
 use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};
 use super::value::{MetaArray, MetaValue, StrList};
 
-/// The maximum number of layers that a scalar is broadcast to, a bound on allocations by a hostile `block_count`.
+/// Maximum number of layers for a scalar; bounds allocations by a hostile `block_count`.
 const MAX_LAYERS: usize = 65_535;
 
 enum DecodeError {
     Type,
-    /// The value, shown here, is out of range.
     Range(String),
 }
 
-/// A Rust type decoded from metadata.
 trait Decode<'a>: Sized {
     fn decode(value: &'a MetaValue) -> Result<Self, DecodeError>;
 }
 
-/// A scalar type that also decodes from arrays, with one value per layer.
 trait DecodeArray: Sized {
     fn decode_array(array: &MetaArray) -> Result<Vec<Self>, DecodeError>;
 }
@@ -200,7 +197,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// Fails if the value has another type or does not fit.
+            /// Returns an error if the value has the wrong type or range.
             pub fn $get(&self, key: &str) -> Result<Option<$ty>, GgufError> {
                 self.decode(key, $what)
             }
@@ -209,7 +206,7 @@ macro_rules! getters {
             ///
             /// # Errors
             ///
-            /// Fails if the key is absent, or its value has another type or does not fit.
+            /// Returns an error if the key is absent, or its value has the wrong type or range.
             pub fn $require(&self, key: &str) -> Result<$ty, GgufError> {
                 self.require(self.decode(key, $what)?, key, $what)
             }
@@ -236,22 +233,21 @@ getters! {
 macro_rules! per_layer {
     ($($get:ident, $require:ident: $ty:ty, $what:literal;)*) => {
         impl Metadata {$(
-            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar is for all layers.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar applies to all layers.")]
             /// Returns `None` if the key is absent.
             ///
             /// # Errors
             ///
-            /// Fails if the value has another type, does not fit, or is an array of another length.
+            /// Returns an error if the value has the wrong type, range or length.
             pub fn $get(&self, key: &str, n_layers: usize) -> Result<Option<Vec<$ty>>, GgufError> {
                 self.decode_per_layer(key, n_layers, $what)
             }
 
-            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar is for all layers.")]
+            #[doc = concat!("Returns the value of `key` for each of `n_layers` layers, ", $what, "; a scalar applies to all layers.")]
             ///
             /// # Errors
             ///
-            /// Fails if the key is absent, or its value has another type, does not fit, or is an array of another
-            /// length.
+            /// Returns an error if the key is absent, or its value has the wrong type, range or length.
             pub fn $require(&self, key: &str, n_layers: usize) -> Result<Vec<$ty>, GgufError> {
                 self.require(self.decode_per_layer(key, n_layers, $what)?, key, $what)
             }

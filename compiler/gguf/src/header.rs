@@ -19,7 +19,7 @@ pub struct TensorInfo {
     pub dtype: DType,
     /// Elements along each axis, in ggml order: axis 0 is contiguous. Absent axes are 1.
     pub ne: [u64; 4],
-    /// The file's number of axes, 1 to 4.
+    /// Number of axes in the file, 1 to 4.
     pub n_dims: usize,
     /// The shard with the data, from 0; 0 without a split.
     pub shard: usize,
@@ -87,11 +87,11 @@ impl Header {
         self.tensors.iter().map(|t| u128::from(t.bytes)).sum()
     }
 
-    /// Joins the headers of a split model's shards, in order.
+    /// Joins the headers of shards, in order.
     ///
     /// # Errors
     ///
-    /// Fails if a tensor name repeats.
+    /// Returns an error if a tensor name repeats.
     pub(super) fn join(
         first: Header,
         rest: impl IntoIterator<Item = Header>,

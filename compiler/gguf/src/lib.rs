@@ -1,7 +1,7 @@
 //! GGUF files: reading, checking and writing.
 //!
-//! The GGUF specification (ggml's `docs/gguf.md`) describes the format. Versions 2 and 3 are read, in either byte
-//! order, as one file or shards, with data or as a bare header.
+//! Reads versions 2 and 3 (ggml's `docs/gguf.md`), in either byte order, as one file or shards, with data or as a
+//! bare header.
 //!
 //! Each layer relies on the checks of the layer before:
 //!
@@ -11,7 +11,7 @@
 //!   present. For a remote model, it reads only headers ([`RangeSource`]).
 //! - [`Metadata`] has typed getters for key/value pairs.
 //!
-//! [`GgufWriter`] writes files. It parses every header before it writes it, so its files are readable.
+//! [`GgufWriter`] writes files.
 //!
 //! Invariants:
 //!

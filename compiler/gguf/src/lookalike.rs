@@ -1,13 +1,13 @@
 //! Guesses the format of files that are not GGUF.
 
 const UNKNOWN: &str = "convert the model to GGUF (llama.cpp's convert_hf_to_gguf.py), or download the .gguf file again";
-const CONVERT: &str = "convert the model to GGUF: python convert_hf_to_gguf.py DIRECTORY (of llama.cpp), or look for a \
-                       published .gguf of it";
-const OLD: &str = "files from before August 2023 are no longer converted: convert the original model again, or look for \
-                   a published .gguf of it";
-const UNPACK: &str = "unpack it, and give the .gguf file inside, if there is one";
-const AGAIN: &str = "download the file again, by the address of the file and not of its page: on Hugging Face the one \
-                     with /resolve/main/, and with a token (HF_TOKEN) where access is granted on request";
+const CONVERT: &str = "convert the model to GGUF: python convert_hf_to_gguf.py DIRECTORY (of llama.cpp), or download a \
+                       published .gguf file";
+const OLD: &str = "llama.cpp no longer converts files from before August 2023: convert the original model, or download \
+                   a published .gguf file";
+const UNPACK: &str = "unpack the archive, and give the .gguf file inside";
+const AGAIN: &str = "download the file from its own address, not from its page: on Hugging Face the address contains \
+                     /resolve/main/, and gated models need a token (HF_TOKEN)";
 const POINTER: &str = "fetch the file itself: git lfs pull, or download it from its page";
 
 /// A format other than GGUF, recognised by its first bytes.
@@ -36,12 +36,12 @@ const MAGICS: &[Lookalike] = &[
     looks(b"algg", "a GGLA LoRA adapter from before GGUF", OLD),
     looks(
         b"PK\x03\x04",
-        "a zip archive, as PyTorch checkpoints are",
-        "of a PyTorch checkpoint (.bin, .pt, .pth), convert the model: python convert_hf_to_gguf.py DIRECTORY (of llama.cpp); of another archive, unpack it and give the .gguf file",
+        "a zip archive, such as a PyTorch checkpoint",
+        "for a PyTorch checkpoint (.bin, .pt, .pth), convert the model: python convert_hf_to_gguf.py DIRECTORY (of llama.cpp); for another archive, unpack it and give the .gguf file",
     ),
     looks(
         b"\x80\x02",
-        "a Python pickle, as old PyTorch checkpoints are",
+        "a Python pickle, such as an old PyTorch checkpoint",
         CONVERT,
     ),
     looks(b"\x1f\x8b", "a gzip archive", UNPACK),
@@ -59,29 +59,28 @@ const MAGICS: &[Lookalike] = &[
     looks(
         b"FUGG",
         "a GGUF file whose magic was byte-swapped",
-        "download or copy the file again: whole words of it are reversed",
+        "download or copy the file again: its words are byte-swapped",
     ),
     looks(b"\x7fELF", "a program", "give the model's .gguf file"),
     looks(b"%PDF", "a PDF document", "give the model's .gguf file"),
     looks(
         b"\0\0\0\0",
         EMPTY,
-        "wait for the download to finish, or start it again: programs that load a file in parts reserve its place first",
+        "wait for the download to finish, or start it again: download programs may reserve the file's space first",
     ),
 ];
 
-/// Formats without a fixed prefix, with their advice.
 const OTHERS: &[(&str, &str)] = &[
     (PAGE, AGAIN),
     (TEXT, AGAIN),
     (SAFETENSORS, CONVERT),
     (
         ONNX,
-        "tpc reads GGUF alone: convert the original model with convert_hf_to_gguf.py (of llama.cpp)",
+        "tpc reads only GGUF: convert the original model with convert_hf_to_gguf.py (of llama.cpp)",
     ),
     (
         JSON,
-        "give the model's .gguf file; a folder of safetensors is converted by convert_hf_to_gguf.py (of llama.cpp)",
+        "give the model's .gguf file; convert a folder of safetensors with convert_hf_to_gguf.py (of llama.cpp)",
     ),
     (CAPTURE, "plan it as a graph: tpc plan --graph FILE"),
 ];
@@ -116,7 +115,6 @@ pub(super) fn describe(bytes: &[u8]) -> Option<&'static str> {
     (head.len() >= 8 && head.iter().all(is_text)).then_some(TEXT)
 }
 
-/// Returns the advice for a file of this format.
 pub(super) fn cure(looks_like: Option<&str>) -> &'static str {
     let Some(what) = looks_like else {
         return UNKNOWN;

@@ -17,7 +17,8 @@ pub struct Entry {
 
 /// A model's metadata: distinct keys in file order, with lookup and typed getters.
 ///
-/// For an absent key, `get_*` returns `None` and `require_*` an error. Errors name file, key, expected and found kind.
+/// For an absent key, `get_*` returns `None` and `require_*` an error. Errors name the file, the key, and the
+/// expected and found types.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     pub(super) file: String,
@@ -26,11 +27,11 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// Builds the metadata of `file`, a name for messages.
+    /// Builds the metadata of a file, named `file` in messages.
     ///
     /// # Errors
     ///
-    /// Fails if a key repeats.
+    /// Returns an error if a key repeats.
     pub(super) fn new(file: &str, entries: Vec<Entry>) -> Result<Metadata, GgufError> {
         match NameIndex::build(&entries, |e| &e.key) {
             Ok(by_key) => Ok(Metadata {
@@ -48,11 +49,11 @@ impl Metadata {
         }
     }
 
-    /// Builds metadata without a file; messages name `file`.
+    /// Builds metadata without a file; `file` is the name in messages.
     ///
     /// # Errors
     ///
-    /// Fails if a key repeats.
+    /// Returns an error if a key repeats.
     pub fn from_pairs(
         file: &str,
         pairs: impl IntoIterator<Item = (String, MetaValue)>,

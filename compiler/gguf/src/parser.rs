@@ -12,8 +12,7 @@ use super::value::{self, MetaValue};
 /// The alignment of a file without `general.alignment`, in bytes.
 pub const DEFAULT_ALIGNMENT: u64 = 32;
 
-/// The longest header to read, in bytes; published headers are far shorter. It bounds the memory that a hostile file
-/// can allocate.
+/// Maximum header length, in bytes; bounds the memory that a hostile file can allocate.
 pub const MAX_HEADER_BYTES: usize = 1 << 30;
 
 /// The smallest pair, in bytes: the key's length, one character, a type and a value.
@@ -21,11 +20,10 @@ const MIN_PAIR: u64 = 8 + 1 + 4 + 1;
 
 /// Reads and checks the header of one file.
 ///
-/// `bytes` is the content, or a prefix with the header. `file_len` is the whole file's length in bytes, `name` its name
-/// for messages. A file that ends at or before its data offset is a bare header; a longer file must hold all its data.
-/// Every tensor is in shard 0.
+/// `bytes` is the content, or a prefix with the header; `file_len` is the file's length in bytes; `name` is for
+/// messages. A file that ends at or before its data offset is a bare header; a longer file must hold all its data.
 ///
-/// The time is `O(n log n)` and the memory `O(n)` in the header's length, at most [`MAX_HEADER_BYTES`].
+/// Takes `O(n log n)` time and `O(n)` memory in the header's length, at most [`MAX_HEADER_BYTES`].
 ///
 /// # Errors
 ///
@@ -38,7 +36,7 @@ pub fn parse(bytes: &[u8], file_len: u64, name: &str) -> Result<Header, GgufErro
 ///
 /// # Errors
 ///
-/// Same as [`parse`], except for missing data.
+/// Returns the errors of [`parse`], except for missing data.
 pub(super) fn parse_unfinished(
     bytes: &[u8],
     file_len: u64,
@@ -56,7 +54,6 @@ pub(super) enum DataCheck {
     Skipped,
 }
 
-/// Parses with another limit on the header's length.
 pub(super) fn parse_limited(
     bytes: &[u8],
     file_len: u64,
@@ -79,7 +76,6 @@ pub(super) fn parse_limited(
     let alignment = read_alignment(&metadata)?;
     let checked = match data {
         DataCheck::Present => file_len,
-        // A file that ends before its data is a bare header.
         DataCheck::Skipped => 0,
     };
     let table = tensor_table::read(&mut cursor, tensor_count, alignment, checked)?;

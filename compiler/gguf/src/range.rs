@@ -6,7 +6,7 @@ use super::error::GgufErrorKind;
 use super::header::Header;
 use super::parser::parse_unfinished;
 
-/// The longest remote header to read, in bytes: ten times the longest published one.
+/// Maximum length of a remote header, in bytes: ten times the longest published header.
 pub const MAX_ELSEWHERE_BYTES: u64 = 256 << 20;
 
 /// The first range, in bytes: most headers without a token list fit.
@@ -14,7 +14,7 @@ const FIRST: u64 = 1 << 20;
 
 /// A remote file, read by range.
 ///
-/// The source is not trusted: its length is compared with the bytes read, and the header is checked like any other.
+/// The source is not trusted: its length is compared with the bytes read.
 #[expect(
     clippy::len_without_is_empty,
     reason = "an empty file is refused like any file that is too short"
@@ -23,11 +23,11 @@ pub trait RangeSource {
     /// Returns the file's name, for messages and names of other shards.
     fn name(&self) -> &str;
 
-    /// Appends `len` bytes from byte `from` on to `to`; fewer only at the file's end.
+    /// Appends `len` bytes from byte `from` to `to`; fewer only at the file's end.
     ///
     /// # Errors
     ///
-    /// Fails if the bytes cannot be read.
+    /// Returns an error if the bytes cannot be read.
     fn read(&mut self, from: u64, len: u64, to: &mut Vec<u8>) -> Result<(), Diagnostic>;
 
     /// Returns the length in bytes, if a read has reported it.
@@ -37,13 +37,13 @@ pub trait RangeSource {
     ///
     /// # Errors
     ///
-    /// Fails if the source cannot have other files.
+    /// Returns an error if the source cannot have other files.
     fn sibling(&self, name: &str) -> Result<Box<dyn RangeSource>, Diagnostic>;
 }
 
 /// Reads a remote file's header. Returns it and the file's length, `u64::MAX` if unknown.
 ///
-/// Each range doubles the bytes read, so failed attempts parse no more bytes than the successful one.
+/// Each range doubles the bytes read, so failed attempts parse no more bytes than the successful attempt.
 pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64), Diagnostic> {
     let name = source.name().to_owned();
     let mut bytes: Vec<u8> = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn read_header(source: &mut dyn RangeSource) -> Result<(Header, u64),
         let have = bytes.len() as u64;
         source.read(have, wanted - have, &mut bytes)?;
         let have = bytes.len() as u64;
-        // A short read marks the end of the file, whatever length was reported.
+        // A short read marks the end of the file, even if the reported length is larger.
         let file_len = match source.len() {
             _ if have < wanted => have,
             Some(len) => len.max(have),

@@ -59,11 +59,11 @@ fn five_digits(digits: &str) -> Option<u32> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SplitKeys {
-    /// This shard, from 1: `split.no` plus one.
+    /// Number of this shard, from 1: `split.no` plus one.
     pub(super) number: u32,
-    /// Shards, at least 2.
+    /// Number of shards, at least 2.
     pub(super) count: u32,
-    /// Tensors in all shards.
+    /// Number of tensors in all shards.
     pub(super) tensors: u64,
 }
 
@@ -72,7 +72,7 @@ impl SplitKeys {
     ///
     /// # Errors
     ///
-    /// Fails if `split.count` is present but another key is missing, or a key has another type.
+    /// Returns an error if `split.count` is present but another key is missing, or a key has the wrong type.
     pub(super) fn read(metadata: &Metadata) -> Result<Option<SplitKeys>, GgufError> {
         match metadata.get_u32("split.count")? {
             None | Some(0 | 1) => Ok(None),

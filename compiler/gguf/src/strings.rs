@@ -9,21 +9,18 @@ const MAX_KEY: u64 = 65_535;
 /// Longest tensor name, in bytes (GGUF specification).
 const MAX_TENSOR_NAME: u64 = 64;
 
-/// Reads a metadata key: 1 to 65535 bytes of UTF-8.
 pub(super) fn read_key(cursor: &mut Cursor<'_>) -> Result<String, GgufError> {
     read(cursor, MAX_KEY, "a metadata key", |defect| {
         GgufErrorKind::BadKey { defect }
     })
 }
 
-/// Reads a tensor name: 1 to 64 bytes of UTF-8.
 pub(super) fn read_tensor_name(cursor: &mut Cursor<'_>) -> Result<String, GgufError> {
     read(cursor, MAX_TENSOR_NAME, "a tensor name", |defect| {
         GgufErrorKind::BadTensorName { defect }
     })
 }
 
-/// Reads a string of 1 to `max` bytes of UTF-8.
 fn read(
     cursor: &mut Cursor<'_>,
     max: u64,

@@ -11,7 +11,7 @@ use super::strings;
 /// The smallest tensor info, in bytes: name length, one character, dimension count, one dimension, type, offset.
 pub(super) const MIN_INFO: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
-/// The largest element count, byte count or file offset: ggml's sizes are signed 64-bit integers.
+/// Maximum element count, byte count or file offset: ggml's sizes are signed 64-bit integers.
 const MAX_SIZE: u64 = i64::MAX as u64;
 
 pub(super) struct TensorTable {
@@ -34,7 +34,7 @@ impl InfoRecord {
     }
 }
 
-/// Reads `count` tensor infos and checks each, and all together, against a file of `file_len` bytes.
+/// Reads and checks `count` tensor infos of a file of `file_len` bytes.
 ///
 /// # Errors
 ///
@@ -151,7 +151,6 @@ fn data_bytes(dtype: DType, ne: &[u64; 4]) -> Option<u64> {
     dtype.tensor_bytes(ne).filter(|&bytes| bytes <= MAX_SIZE)
 }
 
-/// Checks a tensor's data offset and makes it absolute.
 fn place(
     r: &mut InfoRecord,
     file: &str,
@@ -183,7 +182,7 @@ fn place(
     }
 }
 
-/// Checks that tensors do not overlap. None is empty, so comparing neighbours suffices.
+/// Checks that tensors do not overlap. Tensors are not empty, so comparing neighbours suffices.
 fn check_overlap(records: &[InfoRecord], file: &str) -> Result<(), GgufError> {
     let mut order: Vec<&InfoRecord> = records.iter().collect();
     order.sort_by_key(|r| r.info.offset);
@@ -201,7 +200,6 @@ fn check_overlap(records: &[InfoRecord], file: &str) -> Result<(), GgufError> {
     Ok(())
 }
 
-/// Checks that the file holds the data of every tensor.
 fn check_present(records: &[InfoRecord], file: &str, file_len: u64) -> Result<(), GgufError> {
     match records.iter().find(|r| r.info.end() > file_len) {
         Some(r) => {

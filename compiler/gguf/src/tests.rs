@@ -15,7 +15,6 @@ use tpc_ir::DType;
 
 use super::{GgufWriter, MetaArray, StrList};
 
-/// Makes a small file with every value type, several tensor types, and padding.
 fn sample() -> GgufWriter {
     let mut w = GgufWriter::new("sample.gguf");
     w.meta("general.architecture", "llama")
@@ -49,7 +48,7 @@ fn sample() -> GgufWriter {
     w
 }
 
-/// Returns a whole file. All bytes of tensor `i` are `i + 1`.
+/// Returns a file; all bytes of tensor `i` are `i + 1`.
 fn bytes_of(writer: &GgufWriter) -> Vec<u8> {
     let mut out = Vec::new();
     writer
@@ -69,7 +68,6 @@ fn header_of(writer: &GgufWriter) -> Vec<u8> {
     out
 }
 
-/// A test's directory, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -94,7 +92,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // A leftover directory is harmless, and a panic here would hide a panic of the test.
+        // A panic here would hide a panic of the test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, Endianness};
 use super::error::{GgufError, GgufErrorKind};
 
-/// The deepest nesting of arrays. An array of scalars has depth 1, the deepest in published files.
+/// Maximum nesting of arrays. An array of scalars has depth 1, the deepest in published files.
 pub const MAX_ARRAY_DEPTH: u32 = 4;
 
 macro_rules! value_types {
@@ -88,7 +88,7 @@ pub enum MetaArray {
     Array(Vec<MetaArray>),
 }
 
-/// Strings stored end to end: a token list of 128k entries takes two allocations, not 128k.
+/// Strings stored end to end: a token list takes two allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StrList {
     text: String,
@@ -161,8 +161,7 @@ impl MetaValue {
         }
     }
 
-    /// Formats the value for reports: text in quotes, cut after 60 characters; an array as its length and first
-    /// elements.
+    /// Formats the value for reports: quoted text of up to 60 characters, or an array's length and first elements.
     pub fn preview(&self) -> String {
         const SHOWN: usize = 6;
         let text = |s: &str| {
@@ -385,7 +384,6 @@ macro_rules! number {
     }};
 }
 
-/// Reads a value type and the value that follows it.
 pub(super) fn read_value(cursor: &mut Cursor<'_>) -> Result<MetaValue, GgufError> {
     Ok(match read_type(cursor)? {
         ValueType::U8 => number!(cursor, u8).into(),

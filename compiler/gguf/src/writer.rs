@@ -81,7 +81,7 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// Fails if the header has a defect or a write fails.
+    /// Returns an error if the header has a defect or a write fails.
     pub fn write_header(&self, mut out: impl Write) -> Result<Header, GgufError> {
         let (bytes, header) = self.encode()?;
         out.write_all(&bytes).map_err(|e| self.io_error(e))?;
@@ -92,7 +92,8 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// Fails if the header has a defect, a write fails, or `data` wrote another number of bytes than the tensor's.
+    /// Returns an error if the header has a defect, a write fails, or `data` writes a number of bytes other than the
+    /// tensor's.
     pub fn write(
         &self,
         mut out: impl Write,
@@ -144,7 +145,6 @@ impl GgufWriter {
         }
     }
 
-    /// Returns the padded bytes of the header, and the header parsed from them.
     fn encode(&self) -> Result<(Vec<u8>, Header), GgufError> {
         let mut e = Encoder {
             bytes: b"GGUF".to_vec(),
@@ -171,7 +171,7 @@ impl GgufWriter {
             }
             e.u32(dtype.gguf_id());
             e.u64(offset);
-            // The parser refuses partial blocks and too large sizes when the header is read back.
+            // The parser refuses partial blocks and excessive sizes when the header is read back.
             let bytes = dtype.tensor_bytes(ne).unwrap_or(0);
             let next = offset
                 .checked_add(bytes)
@@ -180,7 +180,6 @@ impl GgufWriter {
         }
         let mut bytes = e.bytes;
         let padded = (bytes.len() as u64).next_multiple_of(alignment);
-        // The check comes before the padding, which a large alignment makes long.
         let header = parser::parse(&bytes, bytes.len() as u64, &self.name)?;
         bytes.resize(
             usize::try_from(padded).expect("invariant: the padding is at most 2^31 bytes"),
@@ -190,7 +189,6 @@ impl GgufWriter {
     }
 }
 
-/// A writer that counts bytes.
 struct ByteCounter<W> {
     out: W,
     written: u64,

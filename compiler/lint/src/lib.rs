@@ -126,7 +126,7 @@ pub fn lints() -> impl Iterator<Item = &'static Lint> {
     TOPICS.iter().flat_map(|t| t.lints).copied()
 }
 
-/// True if a command-line lint has this code.
+/// True if the code belongs to a command-line lint.
 pub fn is_of_command(code: &Code) -> bool {
     let mut all = lints().filter(|l| matches!(l.check, Check::Command(_)));
     all.any(|l| l.code == *code)
@@ -186,7 +186,7 @@ pub fn stretch(line: &CommandLine, file: &Header) -> Option<Stretch> {
     }
 }
 
-/// Makes models that llama.cpp does not load errors, for a llama.cpp command line.
+/// Turns findings about models that llama.cpp does not load into errors, for a llama.cpp command line.
 pub fn for_llama_cpp(mut found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     for d in &mut found {
         if plans::ENGINE_ERRORS.contains(&d.code) {

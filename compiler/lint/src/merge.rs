@@ -2,7 +2,7 @@
 //!
 //! Findings are merged if their codes, entities, messages and helps are equal without the layers
 //! ([`Message::without_layers`]). Findings for several device counts are compared without the numbers in their
-//! messages. Layers are separate parts of a message, so sentences are not parsed.
+//! messages.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Finding {
     pub devices: Vec<usize>,
     /// True if the message's numbers depend on the device count.
     pub varies: bool,
-    /// In that case, the message for each of `devices`.
+    /// The message for each of `devices` if the numbers vary.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
     /// True if an option turned the finding into an error.

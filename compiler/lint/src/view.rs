@@ -164,7 +164,7 @@ impl Capture<'_> {
         self.inst_at(record.line)
     }
 
-    /// Adds the labelled graph excerpt to a diagnostic about a line of the capture.
+    /// Adds the labelled graph excerpt to a diagnostic.
     pub fn with_excerpt(&self, d: Diagnostic, label: &str) -> Diagnostic {
         match d.line.and_then(|line| self.inst_at(line.get() as usize)) {
             Some(inst) => {

@@ -1,5 +1,3 @@
-//! Factor trees as text, for messages.
-
 use std::fmt;
 
 use super::label::Label;

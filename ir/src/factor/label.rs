@@ -1,5 +1,3 @@
-//! Labels: the facts that a sharding states about leaves.
-
 use crate::sharding::ClassRef;
 
 /// A label: how devices hold a leaf.

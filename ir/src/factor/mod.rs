@@ -1,9 +1,8 @@
 //! The algebra of factor trees.
 //!
 //! An axis is an ordered product (major → minor) of variables. A variable is a leaf, a product, or a sum
-//! (concatenation) of variables. Unification refines variables in place, so every axis that uses a variable sees the
-//! change. Inference does not label leaves; the verifier labels them ([`Label`]) and rejects unification of different
-//! labels.
+//! (concatenation) of variables. Unification refines variables in place, for every axis that uses them. The verifier
+//! labels leaves ([`Label`]) and rejects unification of different labels.
 
 mod describe;
 mod label;

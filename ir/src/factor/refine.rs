@@ -1,5 +1,3 @@
-//! Refinement: cuts variables into factors and segments, in place.
-
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use super::unify_error::UnifyError;
@@ -173,7 +171,7 @@ impl Space {
     /// Returns the slice `[start, start + len)` of a product, as a product.
     ///
     /// # Errors
-    /// Fails if a factor cannot be cut at a boundary.
+    /// Returns an error if a factor cannot be cut at a boundary.
     pub fn slice(&mut self, seq: &[Var], start: &Dim, len: &Dim) -> Result<Vec<Var>, UnifyError> {
         self.with_depth_limit(|s| s.slice_inner(seq, start, len))
     }

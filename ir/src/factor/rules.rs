@@ -1,5 +1,3 @@
-//! Applies an op's rule to the factor trees of its operands and results.
-
 use super::label::Label;
 use super::space::{Space, Var};
 use super::unify_error::UnifyError;
@@ -80,7 +78,7 @@ fn eval(
 }
 
 impl Rule {
-    /// Returns the variable of a role's axis; `None` for expressions other than axes, which roles do not use.
+    /// Returns the variable of a role's axis; `None` for expressions other than axes.
     pub fn role_var(expr: &Expr, operands: &[Axes], results: &[Axes]) -> Option<Var> {
         match expr {
             Expr::Axis(slot, axis) => Some(axis_of(*slot, *axis, operands, results)),

@@ -1,5 +1,3 @@
-//! The table of variables.
-
 use super::label::Label;
 use super::unify_error::UnifyError;
 use crate::dims::Dim;
@@ -31,20 +29,19 @@ pub(super) struct VarData {
     pub(super) node: Node,
 }
 
-/// A table of variables, the factors of a graph's axes.
+/// A table of variables: the factors of a graph's axes.
 #[derive(Clone, Debug, Default)]
 pub struct Space {
     pub(super) vars: Vec<VarData>,
     depth: u32,
-    /// Factors and segments visited for refinements.
     work: u64,
     most_work: Option<u64>,
 }
 
-/// The maximum number of segments of an axis: more than in any model, and cheap to visit.
+/// Maximum number of segments per axis, above the needs of any model.
 pub(super) const MAX_SEGMENTS: usize = 1 << 10;
 
-/// The maximum nesting of factors; models stay far below it.
+/// Maximum nesting depth of factors, far above any model's.
 const MAX_DEPTH: u32 = 200;
 
 impl Space {
@@ -127,8 +124,8 @@ impl Space {
         v
     }
 
-    /// Points every variable at its representative. Otherwise the chains that [`Self::find`] follows may grow with the
-    /// number of layers.
+    /// Points every variable at its representative, so that the chains followed by [`Self::find`] do not grow with
+    /// the number of layers.
     pub fn compress(&mut self) {
         for i in 0..self.vars.len() {
             let mut v = Var(u32::try_from(i).expect("invariant: fewer than 2^32 factors"));
@@ -201,7 +198,6 @@ impl Space {
         }
     }
 
-    /// Runs `f` one level deeper; fails beyond the maximum depth.
     pub(super) fn with_depth_limit<T>(
         &mut self,
         f: impl FnOnce(&mut Self) -> Result<T, UnifyError>,

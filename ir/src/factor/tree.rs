@@ -1,5 +1,3 @@
-//! Trees below a variable: factors, segments, leaves, summands, and conversion from and to a sharding's tree.
-
 use super::label::Label;
 use super::space::{MAX_SEGMENTS, Node, Space, Var};
 use super::unify_error::UnifyError;
@@ -63,7 +61,7 @@ impl Space {
     }
 
     fn each_segment(&self, v: Var, visit: &mut dyn FnMut(Var)) {
-        // An explicit stack, next one last: a chain of sums is as deep as it is long.
+        // An explicit stack with the next variable last, because a chain of sums is as deep as it is long.
         let mut open = vec![self.find(v)];
         while let Some(v) = open.pop() {
             match &self.vars[v.index()].node {
@@ -111,7 +109,6 @@ impl Space {
 
     /// Appends the leaves below `v` to `out`, in order.
     pub fn leaves(&self, v: Var, out: &mut Vec<Var>) {
-        // An explicit stack, next one last: a chain of sums is as deep as it is long.
         let mut open = vec![v];
         while let Some(v) = open.pop() {
             let v = self.find(v);

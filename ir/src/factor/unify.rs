@@ -1,4 +1,4 @@
-//! Unification: makes two trees the same by refining both at each other's boundaries.
+//! Unification: refines two trees at the boundaries of both until they are equal.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ impl Space {
     /// Makes two products equal.
     ///
     /// # Errors
-    /// Fails if their sizes differ, or a factor cannot be cut at a boundary.
+    /// Returns an error if their sizes differ, or a factor cannot be cut at a boundary.
     pub fn unify(&mut self, a: &[Var], b: &[Var]) -> Result<(), UnifyError> {
         self.with_depth_limit(|s| s.unify_inner(a, b))
     }
@@ -122,7 +122,6 @@ impl Space {
         leaves.contains(&v)
     }
 
-    /// Unifies a whole leaf with a sum, whose leaves must all be whole.
     fn join_whole(&mut self, whole: Var, sum: Var) -> Result<(), UnifyError> {
         let mut leaves = Vec::new();
         self.leaves(sum, &mut leaves);

@@ -1,5 +1,3 @@
-//! Errors of unification.
-
 use crate::dims::Dim;
 use crate::sharding::ClassRef;
 
@@ -35,13 +33,13 @@ pub enum UnifyError {
         /// The other tree.
         right: String,
     },
-    /// A sum has more segments than in any model.
+    /// A sum has too many segments.
     #[error("an axis has {0} segments or more")]
     Segments(usize),
     /// The limit of visited factors is reached.
     #[error("the limit of refined factors is exceeded")]
     Work,
-    /// The trees nest deeper than in any model.
+    /// The trees nest too deeply.
     #[error("factor trees nest too deeply")]
     Depth,
 }

@@ -1,5 +1,3 @@
-//! Attention.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::head_groups::HeadGrouping;
@@ -19,14 +17,14 @@ use crate::types::TensorType;
 /// 1.
 ///
 /// Operands: `x: [n, rows, H, …]`, optionally `mask: [n, rows, …]`, whose further axes repeat, and optionally
-/// `sinks: [H]` (a logit per head that takes weight without a result). The result has the shape of `x`.
+/// `sinks: [H]` (a logit per head, only in the denominator). The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct SoftMax {
     /// Factor on `x`.
     pub scale: f32,
     /// ALiBi's largest slope exponent; 0 without ALiBi.
     pub max_bias: f32,
-    /// The heads of this part; `None` for all heads or without ALiBi.
+    /// The heads that this device holds; `None` for all heads or without ALiBi.
     pub heads: Option<HeadWindow>,
 }
 
@@ -124,8 +122,8 @@ impl OpDef for SoftMax {
     }
 }
 
-/// Adds the rule for a mask axis that repeats along an axis of operand 0: split alike if the sizes are equal, otherwise
-/// whole unless the mask's size is 1.
+/// Adds the rule for a mask axis that repeats along an axis of operand 0. Axes of equal sizes are split in the same
+/// way; otherwise both axes are whole unless the mask's size is 1.
 fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), axis: usize) -> Rule {
     let (of_mask, of_x) = (&operands[mask.0].dims[mask.1], &operands[0].dims[axis]);
     if of_mask == of_x {
@@ -134,7 +132,6 @@ fn mask_axis_rule(rule: Rule, operands: &[&TensorType], mask: (usize, usize), ax
     whole_unless_one(rule, operands, mask, axis)
 }
 
-/// Requires a mask axis, and the axis of operand 0 along which it repeats, to be whole unless the mask's size is 1.
 fn whole_unless_one(
     rule: Rule,
     operands: &[&TensorType],
@@ -211,8 +208,8 @@ fn alibi_attrs(max_bias: f32, heads: Option<&HeadWindow>, out: &mut Attrs) {
 
 /// Scaled dot-product attention with grouped heads: query head `h` uses KV head `h / (H / Hk)`.
 ///
-/// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and optionally
-/// `sinks: [H]` (a logit per head that takes weight and adds zero). The result is `[dv, H, n_tokens]`.
+/// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and
+/// optionally `sinks: [H]` (a logit per head, only in the denominator). The result is `[dv, H, n_tokens]`.
 #[derive(Clone, Debug)]
 pub struct FlashAttn {
     /// Factor on the dot products.
@@ -221,7 +218,7 @@ pub struct FlashAttn {
     pub max_bias: f32,
     /// Bound `c` of `c · tanh(x / c)` on the logits; 0 disables it.
     pub softcap: f32,
-    /// The heads of this part; `None` for all heads or without ALiBi.
+    /// The heads that this device holds; `None` for all heads or without ALiBi.
     pub heads: Option<HeadWindow>,
 }
 
@@ -278,7 +275,7 @@ impl OpDef for FlashAttn {
         check_equal("head size of q and k", &q.dims[0], &k.dims[0])?;
         check_equal("cells of k and v", &k.dims[1], &v.dims[1])?;
         check_equal("KV heads of k and v", &k.dims[2], &v.dims[2])?;
-        divides("KV heads must divide heads", &k.dims[2], &q.dims[2])?;
+        divides("KV heads do not divide heads", &k.dims[2], &q.dims[2])?;
         check_equal("cells of k and mask", &k.dims[1], &mask.dims[0])?;
         check_equal("tokens of q and mask", &q.dims[1], &mask.dims[1])?;
         check_equal("streams of q and k", &q.dims[3], &k.dims[3])?;
@@ -324,7 +321,7 @@ impl OpDef for FlashAttn {
             }
             _ => rule.eq(opd(0, 2), opd(1, 2)),
         };
-        // Heads are cut into groups; no mask may be cut along them.
+        // Heads are split by group, so a mask must not be split along its heads.
         rule = whole_unless_one(rule, operands, (3, 2), 2);
         rule = mask_axis_rule(rule, operands, (3, 3), 3);
         if operands.len() == 5 {

@@ -86,7 +86,7 @@ impl From<&[Interval]> for Attr {
 /// Named attributes in print order.
 pub type Attrs = Vec<(&'static str, Attr)>;
 
-/// The reason why attributes do not make an op.
+/// An error in the attributes of an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttrError {
     /// A required attribute is missing.
@@ -105,7 +105,7 @@ pub enum AttrError {
     Unknown(String),
 }
 
-/// The attributes of an op in text, taken one by one.
+/// A reader of an op's attributes.
 #[derive(Debug)]
 pub struct AttrReader {
     attrs: Vec<(String, Attr)>,

@@ -1,12 +1,9 @@
-//! Bitwise equality and hashing of ops with float attributes, so that ops can be keys.
-
 /// Zeros of different sign differ, and all NaNs are equal, as in text.
 pub(super) fn bits(x: f32) -> u32 {
     if x.is_nan() { f32::NAN } else { x }.to_bits()
 }
 
-/// Implements `PartialEq`, `Eq` and `Hash` for a struct; compares the fields before the semicolon by their bits.
-/// Omitting a field is a compile error.
+/// Implements `PartialEq`, `Eq` and `Hash`; compares the fields before the semicolon by bits.
 macro_rules! eq_by_bits {
     ($op:ident { $($float:ident),+ $(; $($field:ident),+)? }) => {
         impl PartialEq for $op {

@@ -1,11 +1,11 @@
-//! Inputs about blocks: runs of equally many consecutive tokens of a sequence, counted from its first token.
+//! Inputs about blocks: consecutive runs of `n` tokens of a sequence, counted from its first token.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
 use crate::types::TensorType;
 
-/// The fact about blocks that an input states.
+/// The content of an input about blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockPart {
     /// Mask of cells with the last token of a block, `f32[n_kv, n_tokens]`: 0 if the token sees the whole block, else
@@ -14,14 +14,15 @@ pub enum BlockPart {
     /// Mask of the other visible cells, `f32[n_kv, n_tokens]`: 0 if the token sees the cell but not the whole block,
     /// else −∞.
     Tail,
-    /// Per cell, the cell of its block's last token, or itself if that token is not in a cell. `i32[n_kv]`.
+    /// The cell that holds the last token of each cell's block, or the cell itself if no cell holds that token,
+    /// `i32[n_kv]`.
     Last,
     /// Position of the first token of each token's block, laid out as
     /// [`PositionsMrope`](super::InputKind::PositionsMrope), `i32[4 · n_tokens]`.
     Start,
-    /// Per token, the number of earlier tokens in its block, `i32[n_tokens]`.
+    /// The number of earlier tokens in each token's block, `i32[n_tokens]`.
     Place,
-    /// Per token, 1 if its sequence has an earlier block, else 0, `f32[1, n_tokens]`.
+    /// 1 for each token whose sequence has an earlier block, else 0, `f32[1, n_tokens]`.
     Follows,
 }
 
@@ -52,9 +53,9 @@ impl BlockPart {
 /// An input about blocks of `tokens` tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockInput {
-    /// The fact that it states.
+    /// The content.
     pub part: BlockPart,
-    /// Tokens of a block, at least 1.
+    /// Number of tokens per block, at least 1.
     pub tokens: u32,
 }
 

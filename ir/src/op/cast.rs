@@ -1,5 +1,3 @@
-//! Conversions between element types.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::Rule;

@@ -1,4 +1,4 @@
-//! Categories of ops. Passes treat all ops of a category alike.
+//! Categories of ops. Passes treat all ops of a category in the same way.
 
 /// The category of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,15 +9,15 @@ pub enum OpCategory {
     Input,
     /// A leaf that every place can compute locally.
     Constant,
-    /// All elements of operand 0 with other sizes or axis order, as a view of its memory.
+    /// A view of all elements of operand 0, with other sizes or axis order.
     Layout,
-    /// Some elements of operand 0, as a view of its memory.
+    /// A view of some elements of operand 0.
     Selection,
     /// The elements of operand 0 repeated, in new memory.
     Repetition,
     /// All elements of the operands, in order or between zeros, in new memory.
     Assembly,
-    /// Operand 0 with some elements replaced, in its memory.
+    /// Operand 0 with some elements replaced in place.
     Update,
     /// Operand 0 at another place.
     Copy,
@@ -25,9 +25,9 @@ pub enum OpCategory {
     Collective(Collective),
     /// A matrix product, contracting axis 0 of operands 0 and 1.
     Product,
-    /// Other computation, far more expensive than moving its operands. It runs at the place of its layer.
+    /// Other computation, far more expensive than moving its operands. Runs at the place of its layer.
     Heavy,
-    /// Other computation. It runs at its operands' place or its reader's.
+    /// Other computation. Runs at the place of its operands or of its reader.
     Light,
 }
 
@@ -90,7 +90,7 @@ impl OpCategory {
         }
     }
 
-    /// True if the op only moves data: the result holds zeros and elements of the operands, each at most once.
+    /// True if the result holds only zeros and elements of the operands, each at most once.
     pub const fn is_movement(self) -> bool {
         match self {
             OpCategory::Layout
@@ -127,7 +127,7 @@ impl OpCategory {
         }
     }
 
-    /// Returns the operand whose memory the result shares, as a view or an update; `None` for new memory.
+    /// Returns the operand whose memory the result shares; `None` for new memory.
     pub const fn aliases(self) -> Option<usize> {
         match self {
             OpCategory::Layout | OpCategory::Selection | OpCategory::Update => Some(0),

@@ -12,7 +12,7 @@ use super::{Collective, OpCategory, OpDef};
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
 
-/// A copy of the operand at the place of the result. From the host to a group, the result may be mirrored or split, and
+/// A copy of the operand at the place of the result. From the host to a group, the result is mirrored or split, and
 /// each device fetches its part. From a group to the host, a split value becomes whole.
 ///
 /// Operand: `x`, any type and shape; the result has the same type and shape.
@@ -169,7 +169,7 @@ fn parse_counts(attrs: &mut AttrReader) -> Result<Vec<u64>, AttrError> {
 fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), TypeError> {
     if counts.len() != operands.len() {
         return Err(TypeError::Arity {
-            expected: "operands, and entries of counts",
+            expected: "equally many counts and",
             found: operands.len(),
         });
     }
@@ -182,7 +182,7 @@ fn cut(operands: &[&TensorType], axis: usize, counts: &[u64]) -> Result<(), Type
         .try_for_each(|t| check_equal("sum of counts and axis", &sum.into(), &t.dims[axis]))
 }
 
-/// The sum over the participants, cut along `axis`: participant `p` keeps `counts[p]` indices.
+/// The sum over the participants, split along `axis`: participant `p` keeps `counts[p]` indices.
 ///
 /// Operands: one per participant, of one shape; results: one per participant, with its count of indices along `axis`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -241,8 +241,8 @@ impl OpDef for ReduceScatter {
     size_independent!();
 }
 
-/// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by `counts`.
-/// Participant `p` concatenates the `p`-th pieces along `join`.
+/// An exchange of parts along `join` for parts along `cut`. Every participant cuts its operand along `cut` by
+/// `counts`. Participant `p` concatenates the `p`-th pieces along `join`.
 ///
 /// Operands: one per participant, of one shape except along `join`; results: one per participant, with all indices
 /// along `join` and `counts[p]` along `cut`.

@@ -1,5 +1,3 @@
-//! Constants: leaves that every place can compute.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::local::LocalCtx;
@@ -20,7 +18,7 @@ pub struct Hadamard {
 }
 
 impl Hadamard {
-    /// Beyond any head, and at most 64 MiB.
+    /// Larger than any head; the matrix takes at most 64 MiB.
     const MAX: u64 = 4096;
 }
 

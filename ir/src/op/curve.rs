@@ -1,5 +1,3 @@
-//! Parametrised functions of one number.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
@@ -107,7 +105,7 @@ impl OpDef for Xielu {
         curve(operands)
     }
 
-    /// Does not keep zeros: with `eps` below 0, the function of 0 is not 0.
+    /// Zeros are not kept: if `eps` is below 0, f(0) is not 0.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
         Rule::pointwise()
     }
@@ -119,7 +117,7 @@ impl OpDef for Xielu {
     size_independent!();
 }
 
-/// A constant for every element. Operand: `x`, any shape, unread; the result has the same type and shape.
+/// The constant `value` for every element. Operand: `x`, any shape, not read; the result has the same type and shape.
 #[derive(Clone, Debug)]
 pub struct Fill {
     /// The number.

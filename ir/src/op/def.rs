@@ -1,5 +1,3 @@
-//! The interface that every op implements.
-
 use std::hash::Hash;
 
 use super::attrs::{AttrError, AttrReader, Attrs};
@@ -34,13 +32,13 @@ pub trait OpDef: Clone + Eq + Hash + Sized {
     /// Parses the op of that name.
     ///
     /// # Errors
-    /// Fails if an attribute is missing or of the wrong kind.
+    /// Returns an error if an attribute is missing or of the wrong kind.
     fn parse(name: &str, attrs: &mut AttrReader) -> Result<Self, AttrError>;
 
     /// Infers the types of the results.
     ///
     /// # Errors
-    /// Fails if the number or the types of the operands are wrong.
+    /// Returns an error if the number or the types of the operands are wrong.
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError>;
 
     /// Returns the sharding rule for types that [`Self::infer`] accepts.

@@ -1,5 +1,3 @@
-//! Element-wise ops.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
@@ -191,7 +189,8 @@ kinds! {
     }
 }
 
-/// Element-wise arithmetic. `b` repeats over `a`: index `i` of an axis uses index `i mod n` of the `n` indices of `b`.
+/// Element-wise arithmetic. `b` repeats over `a`: index `i` of an axis uses index `i mod n` of the `n` indices of
+/// `b`.
 ///
 /// Operands: `a`, any shape; `b`, whose sizes divide the sizes of `a`. The result has the shape of `a`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -233,7 +232,7 @@ impl OpDef for Binary {
         check_real("b", b)?;
         for i in 0..RANK {
             divides(
-                "size of b must divide the size of a",
+                "size of b does not divide size of a",
                 &b.dims[i],
                 &a.dims[i],
             )?;
@@ -470,7 +469,11 @@ impl OpDef for Glu {
         }
         match operands {
             [both] => {
-                let half = divides("half of axis 0", &Dim::constant(2), &both.dims[0])?;
+                let half = divides(
+                    "axis 0 is not a multiple of 2",
+                    &Dim::constant(2),
+                    &both.dims[0],
+                )?;
                 Ok(f32_of(both.with_dim(0, half).dims).into())
             }
             [gate, up] => {

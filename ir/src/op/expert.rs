@@ -1,5 +1,3 @@
-//! Ops on tensors with a matrix or row per expert.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs};
 use super::local::LocalCtx;
 use super::resize::NewSizes;
@@ -58,7 +56,7 @@ impl OpDef for MulMatId {
         check_equal("rows of w and x", &w.dims[0], &x.dims[0])?;
         check_equal("tokens of x and ids", &x.dims[2], &ids.dims[1])?;
         divides(
-            "rows per token of x must divide the rows of ids",
+            "rows per token of x do not divide rows of ids",
             &x.dims[1],
             &ids.dims[0],
         )?;
@@ -106,7 +104,6 @@ impl OpDef for MulMatId {
         let w = Slot::Operand(0);
         let experts = on.size(w, 2).unwrap_or(1) as f64;
         let draws = on.total_elements(Slot::Operand(2));
-        // Per device: the number of distinct experts read, products computed, and experts stored.
         let (touched, products, held) = match on.expert_load(draws) {
             Some(share) => (
                 share.busiest.min(share.own),

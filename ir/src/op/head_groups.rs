@@ -1,7 +1,7 @@
 //! Head groups: groups of query indices that share one KV index.
 //!
-//! The terms come from grouped-query attention. The batches of a matrix product, whose right operand has the queries,
-//! and the heads and groups of a scan form groups in the same way.
+//! The terms come from grouped-query attention. Batched matrix products (queries in the right operand) and scans with
+//! grouped heads use the same groups.
 
 use crate::interval::Interval;
 
@@ -11,15 +11,15 @@ use crate::interval::Interval;
 pub struct HeadGrouping {
     /// The axis of the query heads.
     pub query: (usize, usize),
-    /// The axes of the KV heads, all split alike.
+    /// The axes of the KV heads, all split in the same way.
     pub kv: &'static [(usize, usize)],
-    /// Other axes along the query heads; absent operands do not count.
+    /// Other axes indexed by query head; absent operands are ignored.
     pub per_query: &'static [(usize, usize)],
-    /// Per result, the axis of the query heads.
+    /// The axis of the query heads in each result.
     pub results: &'static [usize],
 }
 
-/// A run of a device's KV heads that serve equally many of its query heads.
+/// Consecutive KV heads of a device with the same number of query heads each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadGroups {
     /// Local indices of the query heads.
@@ -28,10 +28,10 @@ pub struct HeadGroups {
     pub kv: Interval,
 }
 
-/// Cuts the heads of a device into the fewest runs of equal groups, in order.
+/// Splits a device's heads into the smallest number of runs of equal groups, in order.
 ///
-/// `query` and `kv` are the device's global indices, and `group` is the number of query heads per KV head in the model.
-/// Returns `None` if a query head uses a KV head of another device.
+/// `query` and `kv` are the device's global indices, and `group` is the number of query heads per KV head in the
+/// model. Returns `None` if a query head uses a KV head of another device.
 pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Vec<HeadGroups>> {
     // The local index of a global KV head, and the number of following KV heads consecutive in both.
     let position = |global: u64| {
@@ -44,7 +44,8 @@ pub fn head_groups(query: &[Interval], kv: &[Interval], group: u64) -> Option<Ve
         }
         None
     };
-    // Runs, each with its query heads per KV head. Whole groups are counted, because there may be many heads.
+    // Runs, each with its query heads per KV head. Counts groups instead of walking them, because there may be many
+    // heads.
     let mut out: Vec<(HeadGroups, u64)> = Vec::new();
     let mut local = 0;
     for r in query {

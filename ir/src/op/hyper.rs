@@ -1,4 +1,4 @@
-//! Hyper-connections (DeepSeek 4): how several residual streams mix.
+//! Hyper-connections (DeepSeek 4), which mix several residual streams.
 
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
@@ -20,7 +20,7 @@ use crate::types::TensorType;
 /// destinations along axis 0.
 #[derive(Clone, Debug)]
 pub struct HcComb {
-    /// Summand on divisors.
+    /// Summand added to divisors.
     pub eps: f32,
     /// Column normalisations, at least 1.
     pub iterations: u64,
@@ -29,7 +29,6 @@ pub struct HcComb {
 eq_by_bits!(HcComb { eps; iterations });
 
 impl HcComb {
-    /// Far more than convergence needs.
     const MAX_ITERATIONS: u64 = 1024;
 }
 

@@ -1,11 +1,9 @@
-//! In-place results.
-
 use super::registry::Op;
 use crate::types::TensorType;
 
 impl Op {
-    /// True if a launch of this op alone may write its result over operand `i` at the same addresses: the op replaces
-    /// elements of the operand, or element `j` of the result depends only on element `j` of the operand.
+    /// True if this op, launched alone, may write its result over operand `i`: the op replaces elements of the
+    /// operand, or element `j` of the result depends only on element `j` of the operand.
     pub fn in_place(&self, i: usize, operands: &[&TensorType], result: &TensorType) -> bool {
         let Some(operand) = operands.get(i) else {
             return false;

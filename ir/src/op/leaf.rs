@@ -1,5 +1,3 @@
-//! Leaves: weights, inputs and states.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::block::BlockInput;
@@ -45,7 +43,6 @@ fn parts_attr(parts: Option<&[Vec<Interval>]>) -> Option<(&'static str, Attr)> {
     })
 }
 
-/// Defines an op whose result is stored, with a name and the parts that a device holds.
 macro_rules! stored_op {
     ($op:ident, $spelling:literal, $name:ident) => {
         impl OpDef for $op {
@@ -101,7 +98,7 @@ macro_rules! stored_op {
 pub struct Weight {
     /// The tensor's name in the file.
     pub tensor: String,
-    /// Per axis, the stored intervals; `None` for the whole tensor.
+    /// The stored intervals of each axis; `None` for the whole tensor.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 
@@ -143,9 +140,9 @@ impl Weight {
 pub struct Temperature {
     /// Weight of the logarithm.
     pub scale: f32,
-    /// Positions per step; at least 1.
+    /// Number of positions per step, at least 1.
     pub length: u64,
-    /// Added to the position.
+    /// Summand added to the position.
     pub offset: f32,
 }
 
@@ -168,8 +165,8 @@ pub enum InputKind {
     NextTokens(u32),
     /// Position of each token in its sequence, `i32[n_tokens]`.
     Positions,
-    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: time of all tokens, then height, width
-    /// and the fourth.
+    /// The four positions per token for rope with sections, `i32[4 · n_tokens]`: times of all tokens, then heights,
+    /// widths and fourth positions.
     PositionsMrope,
     /// The KV-cache cell of each token, `i64[n_tokens]`.
     CacheRows,
@@ -190,9 +187,9 @@ pub enum InputKind {
     StateKept,
     /// Factor on each token's queries, `f32[1, 1, n_tokens]`.
     Temperature(Temperature),
-    /// Facts about blocks of tokens, per token and per cell.
+    /// Data about blocks of tokens, for each token or cell.
     Block(BlockInput),
-    /// Anything else, by name.
+    /// Another input, by name.
     Other(String),
 }
 
@@ -315,8 +312,8 @@ impl OpDef for Input {
 pub struct State {
     /// The name, unique in the graph (`cache_k_l0`).
     pub name: String,
-    /// Per axis, the stored intervals; `None` for the whole state. An axis of run-time size is whole and has an empty
-    /// list.
+    /// The stored intervals of each axis; `None` for the whole state. An axis of run-time size is whole and has an
+    /// empty list.
     pub parts: Option<Vec<Vec<Interval>>>,
 }
 

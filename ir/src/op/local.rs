@@ -1,5 +1,3 @@
-//! One instruction as seen by one device, to derive the device's op.
-
 use super::rule::Slot;
 use crate::dims::Dim;
 use crate::interval::Interval;
@@ -11,7 +9,7 @@ use crate::types::TensorType;
 pub struct ShardedTensor<'a> {
     /// The type over all devices.
     pub ty: &'a TensorType,
-    /// The parts that devices hold.
+    /// The division among devices.
     pub sharding: &'a Sharding,
 }
 
@@ -65,8 +63,8 @@ impl<'a> LocalCtx<'a> {
         ))
     }
 
-    /// Returns the device's window of a split axis: the interval of global indices that it owns as the primary owner,
-    /// and serves when an operand selects along the axis.
+    /// Returns the device's window of a split axis: the interval of global indices that it owns as primary owner and
+    /// serves to ops that select along the axis.
     ///
     /// Returns `Some(None)` if the axis is whole; `None` if the indices are not one interval.
     pub fn window(&self, slot: Slot, axis: usize) -> Option<Option<Interval>> {

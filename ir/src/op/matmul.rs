@@ -1,5 +1,3 @@
-//! Matrix product.
-
 use super::attrs::{AttrError, AttrReader};
 use super::head_groups::HeadGrouping;
 use super::resize::size_independent;
@@ -32,12 +30,12 @@ impl OpDef for MulMat {
         check_real("b", b)?;
         check_equal("rows of a and b", &a.dims[0], &b.dims[0])?;
         divides(
-            "batches of a must divide the batches of b",
+            "batches of a do not divide batches of b",
             &a.dims[2],
             &b.dims[2],
         )?;
         divides(
-            "batches of a must divide the batches of b",
+            "batches of a do not divide batches of b",
             &a.dims[3],
             &b.dims[3],
         )?;

@@ -1,5 +1,5 @@
-//! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form. An op that ggml
-//! has computes the same function as in ggml; the reference interpreter defines it in code.
+//! Ops: a closed set, one struct each, with its text form, types, sharding rule, work and local form. Ops match their
+//! ggml counterparts; the reference interpreter defines each function.
 //!
 //! Shapes are in ggml's axis order, contiguous axis first, without trailing sizes of 1. By default, operands have any
 //! real type and results are f32.

@@ -1,5 +1,3 @@
-//! Hashes of n-grams, which select rows of a table.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::NewSizes;
@@ -14,9 +12,10 @@ use crate::dtype::DType;
 use crate::interval::Interval;
 use crate::types::TensorType;
 
-/// Table rows selected by the n-grams that end with each token. The hash of an n-gram is the exclusive or, over `j`, of
-/// `factors[j]` times the id of the `j`-th token before the last, modulo 2⁶⁴. The row is the table's first row plus the
-/// hash modulo the table's length. At a missing predecessor or at the token `end`, all earlier tokens count as `end`.
+/// Table rows selected by the n-grams that end with each token. The hash of an n-gram is the exclusive or, over `j`,
+/// of `factors[j]` times the id of the `j`-th token before the last, modulo 2⁶⁴. The row is the table's first row
+/// plus the hash modulo the table's length. At a missing predecessor or at the token `end`, all earlier tokens count
+/// as `end`.
 ///
 /// Operand: `x: [factors − 1 + n_t, n_s]`, token ids plus 1, or 0 for a missing token: the last tokens before the
 /// batch, then the batch's tokens. Result: `i32[tables, n_t, n_s]`.
@@ -24,7 +23,7 @@ use crate::types::TensorType;
 pub struct NgramRows {
     /// A factor per token of the longest n-grams, at least two.
     pub factors: Vec<u64>,
-    /// The rows of each table, bigrams first, equally many tables per length.
+    /// The rows of each table, bigrams first, with the same number of tables per length.
     pub tables: Vec<Interval>,
     /// The substitute for missing tokens.
     pub end: u64,
@@ -100,7 +99,7 @@ impl OpDef for NgramRows {
         parameter("factors", "a list of two or more", lengths > 0)?;
         let tables = self.tables.len() as u64;
         let equal = tables > 0 && tables.is_multiple_of(lengths.max(1));
-        parameter("tables", "equally many tables for each length", equal)?;
+        parameter("tables", "the same number of tables for each length", equal)?;
         let held = |t: &Interval| {
             let end = t.start.checked_add(t.len);
             t.len > 0 && end.is_some_and(|end| end <= 1 << 31)

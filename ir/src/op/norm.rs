@@ -45,7 +45,7 @@ impl NormKind {
         })
     }
 
-    /// Returns the numbers per row in the statistic: `Σx²`, or `Σx` and `Σx²`.
+    /// Returns the count of numbers per row in the statistic: `Σx²`, or `Σx` and `Σx²`.
     pub const fn stats(self) -> u64 {
         match self {
             NormKind::Rms | NormKind::L2 => 1,
@@ -169,7 +169,7 @@ pub struct NormApply {
     pub kind: NormKind,
     /// The epsilon: added under the root; for L2, the smallest divisor.
     pub eps: f32,
-    /// Elements of a whole row.
+    /// Number of elements in a whole row.
     pub n: u64,
 }
 

@@ -1,5 +1,3 @@
-//! Ops of ggml without a sharding rule in the IR.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Role, Rule, opd, res};
@@ -10,7 +8,7 @@ use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::{RANK, TensorType};
 
-/// An op of ggml without a rule: operands and result stay whole. Executors run it by ggml's name if they support it.
+/// An op of ggml without a rule: operands and result stay whole. Some executors run it by ggml's name.
 ///
 /// Operands: any number, any type and shape; result: any type and shape, as declared. An op with a [`MemoryView`]
 /// writes through it: operand 0 is the old content of the memory, and the result the new content. The op `view` reads
@@ -21,7 +19,7 @@ pub struct Opaque {
     pub name: String,
     /// The words of ggml's `op_params`.
     pub params: Vec<i32>,
-    /// Per operand, its position among ggml's sources; empty if operands and sources are the same.
+    /// The position of each operand among ggml's sources; empty if operands and sources are the same.
     pub sources: Vec<u64>,
     /// The accessed elements of a memory.
     pub view: Option<MemoryView>,
@@ -38,7 +36,7 @@ pub struct MemoryView {
     pub ne: [u64; RANK],
     /// Strides in bytes; along axis 0, between blocks.
     pub nb: [u64; RANK],
-    /// The first byte.
+    /// Byte offset of the first element.
     pub offset: u64,
 }
 

@@ -1,5 +1,3 @@
-//! Pooling of images.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::resize::size_independent;
 use super::rule::{Linearity, Role, Rule, opd, res};
@@ -12,7 +10,7 @@ use crate::types::TensorType;
 /// The pooling function of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolKind {
-    /// The largest.
+    /// The largest element.
     Max,
     /// The sum divided by the window's area, padding included.
     Avg,
@@ -33,16 +31,16 @@ impl PoolKind {
 /// Pools windows of axes 0 and 1 to one element each. Windows extend up to `pad` elements beyond both ends.
 ///
 /// Operand: `x: [w, h, channels, n]`; result `[(w + 2 pad[0] − window[0]) / stride[0] + 1, …, channels, n]`, axis 1
-/// alike.
+/// in the same way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pool2d {
     /// The function.
     pub kind: PoolKind,
-    /// Size of a window, per axis.
+    /// Window size in elements, per axis.
     pub window: [u64; 2],
-    /// Elements from one window to the next, per axis.
+    /// Distance between windows in elements, per axis.
     pub stride: [u64; 2],
-    /// Elements beyond each end, per axis.
+    /// Padding in elements beyond each end, per axis.
     pub pad: [u64; 2],
 }
 
@@ -100,7 +98,7 @@ impl OpDef for Pool2d {
         for axis in 0..2 {
             let windows = x.dims[axis].as_const().and_then(|n| self.windows(axis, n));
             let windows = windows.ok_or_else(|| TypeError::Sizes {
-                what: "a window within the pooled axis",
+                what: "window exceeds the padded axis",
                 left: self.window[axis].into(),
                 right: x.dims[axis].clone(),
             })?;

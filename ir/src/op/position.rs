@@ -47,13 +47,13 @@ impl OpDef for Cumsum {
 /// The side of a diagonal that is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// Below the diagonal.
+    /// Elements below the diagonal.
     Lower,
-    /// Below and on it.
+    /// Elements below and on the diagonal.
     LowerDiag,
-    /// Above the diagonal.
+    /// Elements above the diagonal.
     Upper,
-    /// Above and on it.
+    /// Elements above and on the diagonal.
     UpperDiag,
 }
 
@@ -79,7 +79,7 @@ impl Side {
 pub struct Tri {
     /// The kept side.
     pub keep: Side,
-    /// Distance of the diagonal from the main one, to the right.
+    /// Distance from the main diagonal, to the right.
     pub offset: u64,
     /// The replacement for all other elements.
     pub fill: f32,
@@ -158,7 +158,6 @@ impl OpDef for Diag {
     }
 
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        // Both axes of the result have the size of the operand's axis 0, also when it is symbolic.
         Rule::opaque()
             .same(0, &[2, 3])
             .eq(opd(0, 0), res(0))

@@ -128,7 +128,7 @@ impl OpDef for SsmScan {
         }
         check_equal("heads of A and x", &a.dims[1], heads)?;
         check_equal("state size of B and the state", &b.dims[0], d_state)?;
-        divides("groups must divide heads", &b.dims[1], heads)?;
+        divides("groups do not divide heads", &b.dims[1], heads)?;
         check_equal("tokens of B and x", &b.dims[2], n_t)?;
         check_equal("sequences of B and x", &b.dims[3], n_s)?;
         for (b, c) in b.dims.iter().zip(&c.dims) {
@@ -240,7 +240,7 @@ impl OpDef for GatedDeltaNet {
         for (q, k) in q.dims.iter().zip(&k.dims) {
             check_equal("sizes of q and k", q, k)?;
         }
-        divides("key heads must divide heads", &k.dims[1], heads)?;
+        divides("key heads do not divide heads", &k.dims[1], heads)?;
         for t in [k, g, beta] {
             check_equal("tokens of k, g or beta and v", &t.dims[2], n_t)?;
             check_equal("sequences of k, g or beta and v", &t.dims[3], n_s)?;
@@ -328,7 +328,6 @@ mod tests {
         }
     }
 
-    /// Returns the operands with one size changed, for each size in turn.
     fn misfits(operands: &[TensorType]) -> impl Iterator<Item = (usize, usize, Vec<TensorType>)> {
         let all = operands.to_vec();
         (0..operands.len())
@@ -377,13 +376,12 @@ mod tests {
             assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
         }
         assert!(types(&SsmScan, &scan(3)).is_err());
-        // Without ids, one cell per sequence.
         let mut operands = scan(2);
         operands.pop();
         assert!(types(&SsmScan, &operands).is_err());
         operands[0] = f32s([5, 3, 4, 2]);
         assert_eq!(types(&SsmScan, &operands).expect("fits"), expected);
-        // The number of cells is free; any other size must fit.
+        // The number of cells is free; all other sizes must fit.
         for (operand, axis, operands) in misfits(&scan(2)) {
             let fits = types(&SsmScan, &operands).is_ok();
             assert_eq!(fits, (operand, axis) == (0, 3), "{operand} {axis}");

@@ -1,5 +1,3 @@
-//! Sums, selections and orders along an axis.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
@@ -110,7 +108,7 @@ impl OpDef for Mean {
     }
 }
 
-/// The indices of the `k` largest elements of every row, largest first, then lowest index first.
+/// The indices of the `k` largest elements of every row, largest first, equal elements by index.
 ///
 /// Operand: `x: [n, …]`; result `i32[k, …]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -139,7 +137,7 @@ impl OpDef for TopK {
         if x.dims[0].as_const().is_some_and(|n| n < self.k) {
             let (left, right) = (self.k.into(), x.dims[0].clone());
             return Err(TypeError::Sizes {
-                what: "k must be within a row",
+                what: "k exceeds the row",
                 left,
                 right,
             });
@@ -158,8 +156,8 @@ impl OpDef for TopK {
     size_independent!();
 }
 
-/// A mask of every row: 0 at its `k` largest elements, −∞ elsewhere; among equal elements, the lowest indices win. Rows
-/// of at most `k` elements are all 0.
+/// A mask of every row: 0 at its `k` largest elements, −∞ elsewhere; among equal elements, the lowest indices win.
+/// Rows of at most `k` elements are all 0.
 ///
 /// Operand: `x`, any shape; result f32 of the same shape.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,5 +1,3 @@
-//! The list of ops, and their enum.
-
 use super::{
     AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
     Cast, Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
@@ -30,9 +28,6 @@ macro_rules! ops {
             pub const NAMES: &'static [&'static [&'static str]] = &[$(<$variant as OpDef>::NAMES),*];
 
             /// Parses an op; `None` for an unknown name.
-            ///
-            /// # Errors
-            /// Fails if an attribute is missing, unknown or of the wrong kind.
             pub fn parse(name: &str, mut attrs: AttrReader) -> Option<Result<Op, AttrError>> {
                 $(if <$variant as OpDef>::NAMES.contains(&name) {
                     return Some(<$variant as OpDef>::parse(name, &mut attrs).and_then(|op| {
@@ -54,9 +49,6 @@ macro_rules! ops {
             }
 
             /// Infers the types of the results.
-            ///
-            /// # Errors
-            /// Fails if the number or the types of the operands are wrong.
             pub fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
                 match self { $(Op::$variant(op) => op.infer(operands),)* }
             }
@@ -66,7 +58,7 @@ macro_rules! ops {
                 match self { $(Op::$variant(op) => op.rule(operands, results),)* }
             }
 
-            /// Returns the axes along which query heads are grouped by KV head.
+            /// Returns the axes of grouped heads.
             pub fn head_groupings(&self) -> &'static [HeadGrouping] {
                 match self { $(Op::$variant(op) => op.head_groupings(),)* }
             }
@@ -162,7 +154,7 @@ impl Op {
         self.category().is_leaf()
     }
 
-    /// True for a leaf that stays in memory between batches: a weight or a state.
+    /// True if the op is a weight or a state, which stay in memory between batches.
     pub const fn is_stored(&self) -> bool {
         matches!(self.category(), OpCategory::Stored)
     }
@@ -173,7 +165,7 @@ impl Op {
     }
 
     /// True if the result holds unchanged elements of operand 0 at the same place: views, repetitions, and selected
-    /// rows. Rows of a window are excluded, because a device without them has zeros.
+    /// rows, except rows of a window, which are zero on other devices.
     pub const fn moves_elements(&self) -> bool {
         match self {
             Op::GetRows(op) => op.window.is_none(),
@@ -194,12 +186,12 @@ impl Op {
         matches!(self.category(), OpCategory::Collective(_))
     }
 
-    /// True if the result holds all elements of the operand with other sizes or axis order.
+    /// True if the result is a view of all elements of the operand.
     pub const fn is_layout(&self) -> bool {
         matches!(self.category(), OpCategory::Layout)
     }
 
-    /// True if the result is a view of operand 0: [`Self::is_layout`], or a selection.
+    /// True if the result is a view of operand 0.
     pub const fn is_view(&self) -> bool {
         self.category().is_view()
     }
@@ -209,22 +201,22 @@ impl Op {
         matches!(self.category(), OpCategory::Update)
     }
 
-    /// True for a matrix product, which contracts axis 0 of operands 0 and 1.
+    /// True if the op is a matrix product.
     pub const fn is_product(&self) -> bool {
         matches!(self.category(), OpCategory::Product)
     }
 
-    /// True if the op only moves data: the result holds zeros and elements of the operands, each at most once.
+    /// True if the result holds only zeros and elements of the operands, each at most once.
     pub const fn is_movement(&self) -> bool {
         self.category().is_movement()
     }
 
-    /// Returns the operand whose memory the result shares, as a view or an update.
+    /// Returns the operand whose memory the result shares.
     pub const fn aliases(&self) -> Option<usize> {
         self.category().aliases()
     }
 
-    /// Returns the intervals per axis of a stored leaf; `None` for the whole tensor and for other ops.
+    /// Returns the intervals per axis of a stored leaf; otherwise `None`.
     pub fn parts(&self) -> Option<&[Vec<Interval>]> {
         match self {
             Op::Weight(w) => w.parts.as_deref(),

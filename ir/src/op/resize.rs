@@ -1,5 +1,3 @@
-//! Ops of a graph whose tensors change size.
-
 use super::rule::Slot;
 use crate::dims::Dim;
 use crate::types::{RANK, TensorType};
@@ -16,8 +14,7 @@ pub trait NewSizes {
     fn start(&self, operand: usize, axis: usize, start: &Dim, len: &Dim) -> Dim;
 }
 
-/// Implements `localise`, `resize` and `map_dims` of [`OpDef`](super::OpDef) for an op without sizes or split-axis
-/// indices among its attributes.
+/// Implements `localise`, `resize` and `map_dims` for an op without sizes or split-axis indices.
 macro_rules! size_independent {
     () => {
         fn localise(&self, _: &$crate::op::LocalCtx<'_>) -> Option<Self> {

@@ -1,5 +1,3 @@
-//! Rotary position embedding.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::resize::size_independent;
@@ -94,13 +92,13 @@ fn sections(attrs: &mut AttrReader) -> Result<[u64; 4], AttrError> {
 /// Rotates the first `n_dims` elements of every row by position-dependent angles; YaRN follows ggml.
 ///
 /// Operands: `x: [d, heads, n_tokens]`, `positions: [n_tokens]`, and optionally `factors: [n_dims / 2]`, the divisors
-/// of the frequencies. With sections, `positions: [4 · n_tokens]` has the time of all tokens, then their height, and
-/// then the rest. The result has the shape of `x`.
+/// of the frequencies. With sections, `positions: [4 · n_tokens]` has the times of all tokens, then heights, widths
+/// and fourth positions. The result has the shape of `x`.
 #[derive(Clone, Debug)]
 pub struct Rope {
-    /// Pairing.
+    /// The pairing of elements.
     pub mode: RopeMode,
-    /// Rotated elements; the rest of the row is copied.
+    /// Number of rotated elements; the rest of the row is copied.
     pub n_dims: u64,
     /// Training context length, for YaRN's ramp.
     pub n_ctx_orig: u64,
@@ -213,7 +211,7 @@ impl OpDef for Rope {
         if self.mode.sections().is_some_and(|s| s == [0; 4]) {
             let (left, right) = (Dim::ZERO, Dim::ONE);
             return Err(TypeError::Sizes {
-                what: "the sections must hold at least one pair",
+                what: "the sections hold no pair",
                 left,
                 right,
             });
@@ -221,7 +219,7 @@ impl OpDef for Rope {
         if !self.n_dims.is_multiple_of(2) || x.dims[0].as_const().is_none_or(|d| d < self.n_dims) {
             let (left, right) = (self.n_dims.into(), x.dims[0].clone());
             return Err(TypeError::Sizes {
-                what: "n_dims must be even and within a row",
+                what: "n_dims is odd or exceeds the row",
                 left,
                 right,
             });

@@ -1,5 +1,3 @@
-//! Reading and writing rows by index, and writing slices.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
@@ -95,8 +93,8 @@ impl OpDef for GetRows {
 /// Replaces slices of `dst` along `axis` in place: `dst[…, index[i], …] = rows[…, i, …]`, converted to its type.
 ///
 /// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1,
-/// `index` may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result has
-/// the shape of `dst`.
+/// `index` may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result
+/// has the shape of `dst`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis of the slices.
@@ -219,7 +217,6 @@ impl OpDef for SetSlice {
         Ok((*dst).clone().into())
     }
 
-    /// Relates the slice to a segment of the axis; an axis of run-time size is whole.
     fn rule(&self, operands: &[&TensorType], _: &[&TensorType]) -> Rule {
         let axis = axis_index(self.axis).unwrap_or(0);
         let len = &operands[1].dims[axis];

@@ -1,5 +1,4 @@
-//! Sharding rules: equations between the factor trees of an op's axes, the roles of factors, and the op's linearity,
-//! which determines how it treats unreduced sums.
+//! Sharding rules: equations between the factor trees of an op's axes, roles of factors, and linearity.
 
 use crate::dims::Dim;
 
@@ -12,8 +11,8 @@ pub enum Slot {
     Result(usize),
 }
 
-/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is axis 2 of operand 1 times a minor factor of
-/// 4.
+/// An expression for a factor tree. `Product([opd(1, 2), Fresh(0, 4)])` is axis 2 of operand 1 times a minor factor
+/// of 4.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// The tree of an axis.
@@ -46,15 +45,15 @@ pub const fn res_of(result: usize, axis: usize) -> Expr {
 /// The effect of splitting a factor. A factor without a role splits freely: each device runs the op on its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Must be whole on every device.
+    /// The factor must be whole on every device.
     Whole,
-    /// Contracted: the result of a split is an unreduced sum.
+    /// The factor is contracted: the result of a split is an unreduced sum.
     Reduce,
-    /// Normalised over: a split exchanges the statistic first.
+    /// The factor is normalised over: a split exchanges the statistic first.
     Norm,
-    /// Looked up by index: with a split, each device has the rows that it owns, and the result is an unreduced sum.
+    /// The factor is looked up by index: each device has the rows that it owns, and the result is an unreduced sum.
     Gather,
-    /// Selected by expert index: with a split, each device computes its experts' rows, and zeros for others.
+    /// The factor is selected by expert index: each device computes its experts' rows, and zeros for others.
     Expert,
 }
 

@@ -1,5 +1,3 @@
-//! Views: the same elements in another shape, order or selection.
-
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
@@ -110,7 +108,7 @@ impl OpDef for Reshape {
 /// Operand: `x`, any type and shape; result of the same type, sizes permuted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Permute {
-    /// The axis of the result per axis of the operand.
+    /// The axis of the result for each axis of the operand.
     pub axes: [u64; RANK],
 }
 
@@ -363,7 +361,7 @@ impl OpDef for Repeat {
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         let [x] = expect_operands(operands, "1")?;
         for (from, to) in x.dims.iter().zip(&self.dims) {
-            divides("size must divide its repetition", from, to)?;
+            divides("size does not divide its repetition", from, to)?;
         }
         Ok(TensorType {
             dtype: x.dtype,

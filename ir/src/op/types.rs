@@ -1,5 +1,3 @@
-//! Results and errors of type inference, and shared checks.
-
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::types::TensorType;
@@ -19,25 +17,25 @@ impl From<TensorType> for InferredTypes {
     }
 }
 
-/// The reason that operands do not fit an op.
+/// The reason why operands do not fit an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// The number of operands is wrong.
     #[error("takes {expected} operands, has {found}")]
     Arity {
-        /// The operands that the op takes.
+        /// The valid numbers of operands.
         expected: &'static str,
-        /// The operands that it has.
+        /// The number of operands.
         found: usize,
     },
-    /// Two sizes that must agree differ.
+    /// Two sizes differ that must be equal.
     #[error("{what}: {left} against {right}")]
     Sizes {
-        /// The sizes, by name.
+        /// The names of the sizes.
         what: &'static str,
-        /// The first.
+        /// The first size.
         left: Dim,
-        /// The second.
+        /// The second size.
         right: Dim,
     },
     /// An operand has the wrong element type.
@@ -166,7 +164,7 @@ pub(super) fn rank_at_most(
 /// Converts an attribute to an axis index.
 ///
 /// # Errors
-/// Fails if it is beyond the last axis.
+/// Returns an error if the axis exceeds 3.
 pub fn axis_index(n: u64) -> Result<usize, TypeError> {
     usize::try_from(n)
         .ok()

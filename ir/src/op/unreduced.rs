@@ -1,5 +1,3 @@
-//! Unreduced sums: the state of a result, from the states of its operands and the split factors.
-
 use super::rule::{Linearity, Rule};
 use crate::entity::Class;
 use crate::sharding::Unreduced;
@@ -16,11 +14,11 @@ pub struct OperandState {
 /// The roles of the op's split factors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ActiveRoles {
-    /// A contracted factor is split.
+    /// True if a contracted factor is split.
     pub reduce: bool,
-    /// A normalised factor is split.
+    /// True if a normalised factor is split.
     pub norm: bool,
-    /// A looked-up factor is split.
+    /// True if a looked-up factor is split.
     pub gather: bool,
     /// The class that splits the experts.
     pub expert: Option<Class>,
@@ -40,7 +38,7 @@ pub fn unreduced_result(
         .collect();
     let any_split = operands.iter().any(|o| o.split);
     if let Some(e) = active.expert {
-        // Rows of other devices' experts are not computed: they must be zero already or come from a whole value.
+        // Rows of other devices' experts are not computed, so they must be zero or come from a whole value.
         let data = &operands[..operands.len() - 1];
         let fits = |p: Unreduced| p == Unreduced::None || p == Unreduced::OwnerMasked(e);
         let bad: Vec<usize> = waiting
@@ -48,8 +46,8 @@ pub fn unreduced_result(
             .copied()
             .filter(|&i| i + 1 == operands.len() || !fits(data[i].unreduced))
             .collect();
-        // Each device adds the rows of its own experts. The first operand is an unreduced sum, or a whole value that
-        // only one device adds.
+        // Each device adds the rows of its own experts to an unreduced sum, or to a whole value that only one device
+        // adds.
         if rule.linearity == Linearity::AdditiveFirst {
             match data[0].unreduced {
                 Unreduced::Partial if bad == [0] => return Ok(Unreduced::Partial),

@@ -1,5 +1,3 @@
-//! The arithmetic and the memory traffic of an op on one device.
-
 use super::rule::Slot;
 use crate::dtype::DType;
 
@@ -13,13 +11,13 @@ pub struct Work {
 }
 
 impl Work {
-    /// Zero work: free, or timed as a transfer.
+    /// Zero work, for ops that are free or timed as transfers.
     pub const NONE: Work = Work {
         flops: 0.0,
         bytes: 0.0,
     };
 
-    /// Returns one operation per element of the first result, each element read and written once in f32.
+    /// Returns one operation, one f32 read and one f32 write per element of the first result.
     pub fn per_element(on: &dyn Extents) -> Work {
         let out = on.elements(Slot::Result(0));
         Work {
@@ -34,28 +32,28 @@ pub trait Extents {
     /// Returns the element type.
     fn dtype(&self, slot: Slot) -> DType;
 
-    /// Returns the indices along an axis over all devices; `None` if the batch does not determine them.
+    /// Returns the number of indices along an axis over all devices; `None` if the batch does not determine it.
     fn size(&self, slot: Slot, axis: usize) -> Option<u64>;
 
-    /// Returns the elements on this device.
+    /// Returns the number of elements on this device.
     fn elements(&self, slot: Slot) -> f64;
 
-    /// Returns the elements over all devices.
+    /// Returns the number of elements over all devices.
     fn total_elements(&self, slot: Slot) -> f64;
 
-    /// Returns the bytes of a weight operand stored on this device.
+    /// Returns the bytes of a weight operand on this device.
     fn stored_bytes(&self, operand: usize) -> f64;
 
-    /// Returns the expected load of the busiest device for `draws` draws of experts, and this device's experts. `None`
-    /// unless the experts, along axis 2 of operand 0, are split.
+    /// Returns the expected load of the busiest device for `draws` draws of experts, and the number of this device's
+    /// experts. `None` unless the experts, along axis 2 of operand 0, are split.
     fn expert_load(&self, draws: f64) -> Option<ExpertShare>;
 }
 
 /// The share of one device in a product with split experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpertShare {
-    /// Draws expected on the busiest device.
+    /// Expected draws on the busiest device.
     pub busiest: f64,
-    /// Experts of this device.
+    /// Number of experts on this device.
     pub own: f64,
 }

@@ -1,5 +1,3 @@
-//! Arenas and buffers.
-
 use super::storage_format::StorageFormat;
 use crate::entity::Arena;
 use crate::place::Place;
@@ -58,7 +56,7 @@ impl Extent {
         self.offset.saturating_add(self.bytes)
     }
 
-    /// True if they share a byte.
+    /// True if the ranges share a byte.
     pub const fn overlaps(&self, other: &Extent) -> bool {
         self.offset < other.end() && other.offset < self.end()
     }
@@ -76,7 +74,7 @@ pub struct BufferData {
 }
 
 impl BufferData {
-    /// Returns its byte range for a shape.
+    /// Returns the byte range for a shape.
     pub fn extent(&self, shape: usize) -> Extent {
         let of = self.extents.get(shape).or(self.extents.first());
         of.copied().unwrap_or(Extent {

@@ -1,8 +1,6 @@
-//! Shapes of batches.
-
 use crate::dims::{Bindings, Symbol};
 
-/// The batches up to these sizes, which share one set of addresses.
+/// Batches up to these sizes, which share one set of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchShape {
     /// The largest value of each symbol. `n_ctx`, `n_ctx_swa` and `n_seq_max` are equal in all shapes of a program.

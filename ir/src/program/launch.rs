@@ -1,13 +1,11 @@
-//! Launches.
-
 use crate::entity::Inst;
 use crate::place::Place;
 
 /// The work of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The instructions that the launch computes, in program order. The first may be a collective: then every
-    /// participant runs the launch with the instructions at its place, and waits for all participants.
+    /// The computed instructions, in program order. If the first is a collective, every participant runs the launch
+    /// with the instructions at its place, and waits for all participants.
     Compute(Vec<Inst>),
     /// A copy, reading the memory of the operand's place, or a collective, which waits for all participants.
     Transfer(Inst),
@@ -27,7 +25,7 @@ pub struct LaunchData {
 }
 
 impl LaunchData {
-    /// Returns the instructions that it covers.
+    /// Returns the covered instructions.
     pub fn covered_insts(&self) -> &[Inst] {
         match &self.work {
             Work::Compute(insts) => insts,

@@ -1,5 +1,3 @@
-//! Layouts: the positions of values in buffers.
-
 use crate::dims::{Bindings, Dim};
 use crate::dtype::DType;
 use crate::entity::Buffer;
@@ -37,8 +35,8 @@ pub struct BatchLayout {
 }
 
 impl Layout {
-    /// Returns the dense layout: axis 0 contiguous, rows one after another. `None` on overflow or if rows are not whole
-    /// blocks. A row of constant length that ends inside a block includes the whole block.
+    /// Returns the dense layout: axis 0 contiguous, rows one after another. `None` on overflow or if rows are not
+    /// whole blocks. A row of constant length that ends inside a block includes the whole block.
     pub fn dense(ty: &TensorType) -> Option<Layout> {
         let block = Dim::constant(ty.dtype.block_bytes());
         let count = match ty.dims[0].as_const() {
@@ -56,8 +54,8 @@ impl Layout {
         })
     }
 
-    /// Returns the layout of `op`'s result as a view of an operand; `None` if the op is not a view or the elements are
-    /// unevenly spaced.
+    /// Returns the layout of `op`'s result as a view of an operand; `None` if the op is not a view or the elements
+    /// are unevenly spaced.
     pub fn view(&self, op: &Op, operand: &TensorType, result: &TensorType) -> Option<Layout> {
         match op {
             Op::Permute(op) => {
@@ -155,8 +153,8 @@ impl Layout {
         Some(out)
     }
 
-    /// Returns the bytes from the buffer's start to the last element's end, for the largest batch of a shape. Returns 0
-    /// for an empty value; `None` on overflow.
+    /// Returns the bytes from the buffer's start to the last element's end, for the largest batch of a shape. Returns
+    /// 0 for an empty value; `None` on overflow.
     pub fn span_bytes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         if ty.dims.iter().any(|d| d.upper_bound(most) == Some(0)) {
             return Some(0);
@@ -167,7 +165,6 @@ impl Layout {
         }
     }
 
-    /// Returns a bound on the span from the largest size and stride of every axis.
     fn each_axis(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.upper_bound(most)?;
         let last = ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?;
@@ -184,7 +181,7 @@ impl Layout {
         Some(end)
     }
 
-    /// Returns one polynomial as a bound, for dependent axes (`n_seqs · n_seq_tokens ≤ n_tokens`).
+    /// Returns a bound on the span computed as one polynomial, for dependent axes (`n_seqs · n_seq_tokens ≤ n_tokens`).
     fn all_axes(&self, ty: &TensorType, most: &Bindings) -> Option<u64> {
         let mut end = self.offset.checked_add(&Dim::constant(
             ty.dtype.block_bytes().checked_add(ty.dtype.row_extra())?,
@@ -222,7 +219,7 @@ impl Layout {
 }
 
 struct Run {
-    /// True if they begin with axis 0, whose stride counts blocks.
+    /// True if the axes begin with axis 0, whose stride counts blocks.
     in_blocks: bool,
     size: Dim,
     step: Dim,

@@ -1,6 +1,6 @@
 //! Executable programs: a proved graph with an address per value and an order of all work.
 //!
-//! A [`Program`] adds the following to the graph, without changing the computed results:
+//! A [`Program`] adds the following to the graph:
 //!
 //! - *arenas*: the memory of each place, one each for weights, states and the work of a batch;
 //! - *buffers*: ranges of arenas, for each [shape](BatchShape) of batches;
@@ -8,8 +8,8 @@
 //! - *launches*: kernels and the instructions that each computes;
 //! - *phases*: per place a queue of launches and waits. Work that needs tokens after the batch is in a later phase.
 //!
-//! A size that differs between batches stays a polynomial in the [symbols](crate::Symbol). A batch runs at the offsets
-//! of a shape that holds it, with its own sizes. All decisions are made before it runs.
+//! Sizes that differ between batches stay polynomials. A batch runs with its own sizes at the offsets of a shape that
+//! holds it.
 //!
 //! [`verify()`] checks the invariants in [its module](mod@verify).
 
@@ -46,11 +46,11 @@ pub struct Program {
     pub graph: Verified<stage::Programs>,
     /// The shapes of its batches, smallest first.
     pub shapes: Vec<BatchShape>,
-    /// The memories.
+    /// The arenas.
     pub arenas: Vec<ArenaData>,
-    /// The ranges that hold values.
+    /// The buffers.
     pub buffers: Vec<BufferData>,
-    /// The home of each value; `None` if it never reaches memory.
+    /// The home of each value; `None` if the value never reaches memory.
     pub homes: Vec<Option<Home>>,
     /// The launches.
     pub launches: Vec<LaunchData>,
@@ -84,7 +84,7 @@ impl Program {
         self.shapes.iter().position(|s| s.holds(sizes))
     }
 
-    /// Returns the phase that computes a value. A view has the phase of its operand; leaves have phase 0.
+    /// Returns the phase that computes a value; 0 for leaves, the operand's phase for views.
     pub fn phase_of(&self, value: Value) -> usize {
         let mut inst = self.graph.value(value).def.0;
         loop {

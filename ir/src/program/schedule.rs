@@ -1,5 +1,3 @@
-//! The order of work.
-
 use crate::entity::Launch;
 use crate::place::Place;
 

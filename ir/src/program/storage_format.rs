@@ -1,11 +1,9 @@
-//! Storage formats of weights.
-
 use crate::dtype::DType;
 
 /// The storage format of a weight in a buffer.
 ///
-/// A backend defines its formats as constants, and only its kernels know their bytes. The IR knows the names of
-/// formats, valid row cuts, and one format: [`StorageFormat::FILE`].
+/// Backends define their formats as constants; only their kernels know the bytes. The IR knows the names and the
+/// valid row cuts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageFormat {
     name: &'static str,
@@ -13,7 +11,7 @@ pub struct StorageFormat {
 }
 
 impl StorageFormat {
-    /// The format of the file: row after row of blocks.
+    /// The format of the file: blocks row by row.
     pub const FILE: StorageFormat = StorageFormat::of_blocks("file");
 
     /// Returns a format that stores whole blocks of the file's type.
@@ -32,7 +30,7 @@ impl StorageFormat {
         }
     }
 
-    /// Returns the smallest separately stored part of a weight of type `dtype`, in elements along axis 0.
+    /// Returns the smallest stored part of a weight, in elements along axis 0.
     pub const fn granule(self, dtype: DType) -> u64 {
         match self.splits_blocks {
             true => dtype.granule(),

@@ -1,10 +1,10 @@
-//! The summation order of products over K, the same for any number of devices and threads.
+//! The summation order of matrix products over the contracted axis K, for any number of devices and threads.
 //!
 //! The `⌈K/32⌉` blocks of K are cut into 8 chunks; chunk `c` ends at block `⌊blocks·(c + 1)/8⌋`. Each chunk is summed
-//! in sequence, and the chunks as a binary tree. A device that holds a subtree computes its sum. A collective over 2, 4
-//! or 8 devices adds these sums as the rest of the tree.
+//! in sequence, and the chunk sums as a binary tree. A device that holds a subtree computes its sum. A collective
+//! over 2, 4 or 8 devices adds these sums as the rest of the tree.
 
-/// Elements per activation scale: the unit for cutting K.
+/// Elements per activation scale; K is split at multiples of it.
 pub const SUM_BLOCK: u64 = 32;
 
 /// Chunks of K.
@@ -29,8 +29,8 @@ pub const fn chunk_start(k: u64, c: u64) -> u64 {
     blocks / SUM_CHUNKS * c + blocks % SUM_CHUNKS * c / SUM_CHUNKS
 }
 
-/// Returns the elements (start and end) of device `rank` if `devices` devices hold equal subtrees of the sum over `k`.
-/// `None` unless there are 1, 2, 4 or 8 devices.
+/// Returns the elements (start and end) of device `rank` if devices hold equal subtrees of the sum over `k`. `None`
+/// unless there are 1, 2, 4 or 8 devices.
 pub const fn subtree(k: u64, rank: u64, devices: u64) -> Option<(u64, u64)> {
     if devices == 0 || !SUM_CHUNKS.is_multiple_of(devices) || rank >= devices {
         return None;

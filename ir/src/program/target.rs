@@ -1,5 +1,3 @@
-//! Targets: weight storage, fused kernels and alignment of a kind of device.
-
 use super::{Layout, StorageFormat};
 use crate::dims::Bindings;
 use crate::dtype::DType;
@@ -53,7 +51,7 @@ pub trait FusionContext {
     /// Returns the storage format of a value.
     fn format(&self, value: Value) -> StorageFormat;
 
-    /// True for views, which need no launch.
+    /// True if the instruction is a view, which needs no launch.
     fn is_view(&self, inst: Inst) -> bool;
 }
 
@@ -67,8 +65,8 @@ pub trait Target: std::fmt::Debug + Sync {
         readers: &[(&Op, usize)],
     ) -> Option<WeightStorage>;
 
-    /// Returns the smallest separately stored part of a weight read only by products, in elements along axis 0. This is
-    /// a block of the file, or less if the place repacks blocks.
+    /// Returns the smallest stored part of a weight read only by products, in elements along axis 0: a block of the
+    /// file, or less if the place repacks blocks.
     fn granule(&self, _place: Place, dtype: DType) -> u64 {
         StorageFormat::FILE.granule(dtype)
     }
@@ -76,8 +74,8 @@ pub trait Target: std::fmt::Debug + Sync {
     /// Returns the sets of instructions that one kernel can compute, preferred sets first. A set is in program order
     /// and contains the views between its instructions.
     ///
-    /// The caller uses the sets that form valid launches. It uses each instruction once, and stores every value that
-    /// other launches read.
+    /// The caller uses sets that form valid launches, each instruction once, and stores values that other launches
+    /// read.
     fn groups(&self, _around: &dyn FusionContext) -> Vec<Vec<Inst>> {
         Vec::new()
     }

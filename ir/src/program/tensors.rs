@@ -1,5 +1,3 @@
-//! The sizes of the file's tensors, of which programs store parts.
-
 use std::collections::BTreeMap;
 
 use crate::entity::Value;
@@ -7,9 +5,9 @@ use crate::graph::Graph;
 use crate::op::{Op, Weight};
 use crate::types::RANK;
 
-/// The whole sizes of the file's tensors that a program's weights come from, by name.
+/// Sizes, by name, of the file's tensors whose parts a program stores.
 ///
-/// A decision based on whole sizes does not depend on the number of devices that share a tensor.
+/// Decisions based on whole sizes do not depend on the number of devices.
 #[derive(Clone, Debug, Default)]
 pub struct Tensors(BTreeMap<String, [u64; RANK]>);
 
@@ -35,7 +33,8 @@ impl Tensors {
         self.0.get(tensor).copied()
     }
 
-    /// True for a product that reads at most `most` quantised weights per token, counting only the experts used.
+    /// True if the op is a product that reads at most `most` quantised weights per token, counting only the experts
+    /// used.
     pub fn reads_at_most(
         &self,
         programs: &Graph,
@@ -46,7 +45,7 @@ impl Tensors {
         read.is_some_and(|read| read <= most)
     }
 
-    /// Returns the quantised weights that a product reads per token; `None` for any other op or operand.
+    /// Returns the number of quantised weights that a product reads per token; `None` for any other op or operand.
     fn read(&self, programs: &Graph, op: &Op, operands: &[Value]) -> Option<u64> {
         let &weight = operands.first()?;
         let Op::Weight(data) = programs.def_op(weight) else {
@@ -64,7 +63,6 @@ impl Tensors {
     }
 }
 
-/// Returns the end of a weight's indices on an axis; `None` for the whole tensor.
 fn end(weight: &Weight, axis: usize) -> Option<u64> {
     let parts = weight.parts.as_ref()?.get(axis)?;
     parts.iter().map(|p| p.end()).max()

@@ -1,5 +1,3 @@
-//! The factor tree of an axis, with its split leaves.
-
 use std::fmt;
 
 use super::class::ClassData;
@@ -45,7 +43,7 @@ pub fn granule_intervals(runs: &[Interval], block: u64) -> Vec<Interval> {
     out
 }
 
-/// The maximum number of runs in a device's part of an axis: more than any model needs, and safe for hostile graphs.
+/// Maximum number of runs in a device's part of an axis, above the needs of any model and safe for hostile graphs.
 pub const MAX_INTERVALS: usize = 1 << 16;
 
 /// An axis as a tree of factors.
@@ -55,7 +53,7 @@ pub enum AxisTree {
     Leaf {
         /// Number of indices over all devices.
         size: Dim,
-        /// The class that splits it.
+        /// The class that splits the factor; `None` if whole.
         split: Option<ClassRef>,
     },
     /// Factors, major first; the index is mixed-radix.
@@ -187,8 +185,7 @@ impl AxisTree {
         Some(out)
     }
 
-    /// Returns the maximum number of runs in a device's part, from the tree's form alone. A split minor factor repeats
-    /// its runs per index of the factors before it.
+    /// Returns the maximum number of runs in a device's part, computed from the tree's form alone.
     pub fn most_runs(&self) -> u64 {
         match self {
             AxisTree::Leaf { .. } => 1,
@@ -286,7 +283,6 @@ impl AxisTree {
 }
 
 /// Prints a split leaf as its class, with `:size` for a part of the class, and other leaves as sizes (`c0*128 + 64`).
-/// Products bind tighter than sums.
 impl fmt::Display for AxisTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>,

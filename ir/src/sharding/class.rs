@@ -1,5 +1,3 @@
-//! Classes: a factor of many tensors, with each device's range.
-
 use crate::interval::Interval;
 
 /// A split factor, with the range of each device of the group.

@@ -1,7 +1,7 @@
 //! Shardings: the division of a value among the devices of a group.
 //!
-//! A sharding names, per axis, the split leaves of its factor tree, each with its [class]. The ranges of the class are
-//! the indices of each device. User-visible data (`axis 1`, extents per device) is derived from this.
+//! A sharding names, per axis, the split leaves of its factor tree and their [class], whose ranges are the indices of
+//! each device.
 //!
 //! [class]: ClassData
 
@@ -30,12 +30,12 @@ pub enum Unreduced {
 /// The division of a value among devices; [`Sharding::mirrored`] on the host and on single devices.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sharding {
-    /// Per axis, the factor tree with its split leaves; `None` for a whole axis.
+    /// The factor tree of each axis, with its split leaves; `None` for a whole axis.
     pub axes: [Option<Box<AxisTree>>; RANK],
     /// The unreduced sum over the devices. A value is never both split and unreduced.
     pub unreduced: Unreduced,
-    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range touches.
-    /// The granule is 1 except for a quantised tensor whose ranges end inside blocks.
+    /// Storage granule of axis 0 in elements: each device stores the whole blocks of this size that its range
+    /// touches. The granule is 1 except for a quantised tensor whose ranges end inside blocks.
     pub granule: u64,
 }
 

@@ -1,5 +1,3 @@
-//! Parsing of sizes, ranges and attributes.
-
 use std::collections::HashSet;
 
 use super::error::{ParseError, ParseErrorKind};
@@ -12,7 +10,7 @@ use crate::op::Attr;
 
 const NUMBER: &str = "an integer or a symbol such as `n_tokens`";
 
-/// A sum of products, positive and negative terms separate.
+/// A sum of products, with positive and negative terms kept apart.
 struct Polynomial {
     plus: Dim,
     minus: Dim,
@@ -30,7 +28,7 @@ impl Parser<'_> {
         let start = self.peek()?.1;
         let p = self.polynomial(PolynomialPrefix::Nothing)?;
         p.plus.checked_sub(&p.minus).ok_or_else(|| {
-            let defect = "it is negative or too large";
+            let defect = "negative or too large";
             ParseError::new(ParseErrorKind::Size { defect }, self.span_from(start))
         })
     }
@@ -52,7 +50,7 @@ impl Parser<'_> {
                 None => self.factor()?,
             };
             let overflow = |parser: &Self| {
-                let defect = "it is too large";
+                let defect = "too large";
                 ParseError::new(ParseErrorKind::Size { defect }, parser.span_from(start))
             };
             while self.eat(b'*')? {
@@ -192,7 +190,7 @@ impl Parser<'_> {
             _ => None,
         };
         negative.map(Attr::Negative).ok_or_else(|| {
-            let defect = "it is negative or too large";
+            let defect = "negative or too large";
             ParseError::new(ParseErrorKind::Size { defect }, self.span_from(start))
         })
     }

@@ -22,7 +22,7 @@ crate::codes! {
     CHARACTER = error(
         "TPC0202",
         "unexpected character",
-        "Outside quotes and comments, a text has words, numbers and a few signs.",
+        "Outside quotes and comments, only words, numbers and a few signs are valid.",
     )
     .example("`v0: f32[8] @host = relu v1!`.")
     .cure("remove the character, quote it, or begin the comment with `;`.");
@@ -38,7 +38,8 @@ crate::codes! {
     NUMBER = error(
         "TPC0204",
         "invalid number",
-        "Integers are unsigned 64-bit (layers 32). Others are finite 32-bit floats with digits around the point.",
+        "Integers are unsigned 64-bit (layers 32-bit). Other numbers are finite 32-bit floats with digits around the \
+         point.",
     )
     .example("`{eps = 1e-999x}`.")
     .cure("write a number such as `4096`, `0.5` or `1e-5`.");
@@ -46,7 +47,7 @@ crate::codes! {
     SYNTAX = error(
         "TPC0205",
         "unexpected token",
-        "The message has the expected and the actual token.",
+        "The message names the expected and the actual token.",
     )
     .example("`v0 f32[8] @host = input {kind = tokens}`, without `:` after `v0`.")
     .cure("write the expected token.");
@@ -63,7 +64,7 @@ crate::codes! {
     ELEMENT_TYPE = error(
         "TPC0207",
         "unknown element type",
-        "Element types are GGUF's, in lower case.",
+        "Element types have GGUF's names, in lower case.",
     )
     .example("`v0: float[8] @host`.")
     .cure("write a GGUF type, such as `f32` or `q4_k`.");
@@ -87,7 +88,7 @@ crate::codes! {
     REDEFINED = error(
         "TPC0210",
         "name defined twice",
-        "Two lines define one handle.",
+        "Two lines define the same handle.",
     )
     .example("two lines that begin with `v3`.")
     .cure("give one of them an unused number.");
@@ -111,7 +112,7 @@ crate::codes! {
     LIMIT = error(
         "TPC0213",
         "nested too deep or too long",
-        "Parentheses and lists nest 32 deep at most, and trees have 256 leaves at most.",
+        "The maximum nesting is 32. The maximum number of leaves of a tree is 256.",
     )
     .example("a tree inside 33 pairs of parentheses.")
     .cure("remove redundant nesting.");
@@ -143,7 +144,7 @@ crate::codes! {
     SHARDING = error(
         "TPC0217",
         "invalid sharding",
-        "A sharding names an axis beyond 3, or repeats `split`, an axis, `granule` or the pending sum.",
+        "A sharding names an axis beyond 3, or repeats `split`, an axis, `granule` or the unreduced sum.",
     )
     .example("`split(0: c0, 0: c1)`.")
     .cure("give one tree per axis, and `partial` or `owner_masked(c0)` once.");
@@ -159,7 +160,7 @@ crate::codes! {
     TOO_LONG = error(
         "TPC0219",
         "text too long",
-        "The limit is 256 MiB, ten times the programs of the largest models.",
+        "The limit is 256 MiB, ten times the largest models' programs.",
     )
     .example("a model file instead of a text.")
     .cure("check the path.");

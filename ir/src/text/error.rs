@@ -1,5 +1,3 @@
-//! Errors in a `.tpir` text.
-
 use std::fmt;
 
 use super::codes;
@@ -50,7 +48,7 @@ impl std::error::Error for ParseError {
     }
 }
 
-/// The kinds of defects. [`super::CODES`] explains their codes. Quoted pieces of the text are shortened.
+/// The kinds of defects. [`super::CODES`] explains their codes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ParseErrorKind {
@@ -147,7 +145,7 @@ impl ParseErrorKind {
                     .to_owned()
             }
             ParseErrorKind::Quoted { .. } => {
-                "a text ends with a quote on its line; the escapes are \\\" \\\\ \\n and \\u{hex}".to_owned()
+                "close the quotes on the same line; the escapes are \\\" \\\\ \\n and \\u{hex}".to_owned()
             }
             ParseErrorKind::Number { .. } => {
                 "integers have 64 bits; other numbers are 32-bit floats such as 0.5 and 1e-5".to_owned()
@@ -159,7 +157,7 @@ impl ParseErrorKind {
                     .to_owned()
             }
             ParseErrorKind::ElementType { .. } => {
-                "the element types are GGUF's, in lower case: f32, f16, bf16, i32, q4_k, q8_0".to_owned()
+                "use an element type of GGUF, in lower case: f32, f16, bf16, i32, q4_k, q8_0".to_owned()
             }
             ParseErrorKind::Size { .. } => {
                 "a size is a sum of products of integers and symbols, such as 32*n_tokens + 3".to_owned()
@@ -186,12 +184,12 @@ impl ParseErrorKind {
             ParseErrorKind::Attributes {
                 source: AttrError::Unknown(_),
                 ..
-            } => "remove it".to_owned(),
+            } => "remove the attribute".to_owned(),
             ParseErrorKind::RepeatedAttribute { .. } => "remove one of the definitions".to_owned(),
-            ParseErrorKind::Limit { .. } => "write it with fewer".to_owned(),
+            ParseErrorKind::Limit { .. } => "remove redundant nesting or leaves".to_owned(),
             ParseErrorKind::ClassPart { .. } => {
-                "the divisor must divide the size of the class; `c0/4` is `c0` without minor factors of 4 \
-                indices in all".to_owned()
+                "the divisor must divide the size of the class; `c0/4` is `c0` without a minor factor of \
+                4 indices".to_owned()
             }
             ParseErrorKind::RangeEnd { .. } => {
                 "a range is `start:len`, not `start:end`".to_owned()

@@ -1,5 +1,3 @@
-//! Tokens of one line.
-
 use super::error::{ParseError, ParseErrorKind};
 use super::spans::Span;
 
@@ -25,7 +23,7 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    /// Returns a lexer of the line, without its end, that begins at byte `base` of the text.
+    /// Returns a lexer of a line that begins at byte `base` of the text; `line` excludes the line end.
     pub(super) const fn new(line: &'a str, base: usize) -> Lexer<'a> {
         Lexer { line, base, at: 0 }
     }
@@ -50,7 +48,7 @@ impl<'a> Lexer<'a> {
     /// Returns the next token and its span.
     ///
     /// # Errors
-    /// For an unknown character, an unclosed quote or a malformed number.
+    /// Returns an error for an unknown character, an unclosed quote or a malformed number.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, Span), ParseError> {
         self.skip(|b| matches!(b, b' ' | b'\t' | b'\r'));
         let start = self.at;
@@ -90,7 +88,7 @@ impl<'a> Lexer<'a> {
                 Some(_) if self.byte(1).is_some_and(|b| b.is_ascii()) => self.at += 2,
                 Some(_) => self.at += 1,
                 None => {
-                    let defect = "it does not end on its line";
+                    let defect = "the closing quote is missing";
                     return Err(self.error(ParseErrorKind::Quoted { defect }, start));
                 }
             }
@@ -128,11 +126,11 @@ impl<'a> Lexer<'a> {
         let digits = &self.line[start..self.at];
         if !float {
             let n = digits.parse().ok().map(Token::Int);
-            return n.ok_or_else(|| bad(self, "an integer beyond 2^64 - 1"));
+            return n.ok_or_else(|| bad(self, "the integer exceeds 2^64 - 1"));
         }
         let x: Option<f32> = digits.parse().ok().filter(|x: &f32| x.is_finite());
         x.map(Token::Float)
-            .ok_or_else(|| bad(self, "beyond the range of 32-bit floats"))
+            .ok_or_else(|| bad(self, "the number exceeds the range of 32-bit floats"))
     }
 }
 
@@ -140,10 +138,6 @@ fn is_word(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
 
-/// Returns the text of a quoted literal.
-///
-/// # Errors
-/// For an unknown escape.
 pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
     let bad = |defect| ParseError::new(ParseErrorKind::Quoted { defect }, span);
     let mut out = String::with_capacity(quoted.len());
@@ -160,7 +154,7 @@ pub(super) fn unescape(quoted: &str, span: Span) -> Result<String, ParseError> {
                 let hex = chars.as_str().strip_prefix('{');
                 let hex =
                     hex.and_then(|r| Some((&r[..r.bytes().take(8).position(|b| b == b'}')?], r)));
-                let (hex, tail) = hex.ok_or_else(|| bad("\\u is followed by {hex}"))?;
+                let (hex, tail) = hex.ok_or_else(|| bad("\\u is not followed by {hex}"))?;
                 let code = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32);
                 let hex_only = hex.bytes().all(|b| b.is_ascii_hexdigit());
                 let code = code.filter(|_| hex_only);

@@ -19,8 +19,8 @@
 //! output state v10 = v88
 //! ```
 //!
-//! One statement per line; `;` begins a comment. `tpir 1` comes first; `graph` appears once. Devices, groups, classes
-//! and values are defined before use. Handles may use any distinct numbers: the parser renumbers them by line.
+//! `;` begins a comment. Devices, groups, classes and values are defined before use. Handles may have any distinct
+//! numbers; the parser renumbers them by line.
 //!
 //! | part | form |
 //! |---|---|
@@ -37,11 +37,11 @@
 //!
 //! Invariants:
 //!
-//! - Every graph that the [verifier](crate::verify) accepts survives [`print()`] and parsing. Trees of more than
-//!   [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels are the exception: they do not parse.
-//! - Printing a parsed graph is canonical: the text depends on the graph alone.
-//! - The parser never panics, recurses at most [`MAX_DEPTH`] levels and takes linear time. Its memory is at most a
-//!   small multiple of the text's length.
+//! - Every graph that the [verifier](crate::verify) accepts survives [`print()`] and parsing, except trees of more
+//!   than [`MAX_LEAVES`] leaves or [`MAX_DEPTH`] levels.
+//! - Printing a parsed graph is canonical.
+//! - The parser never panics and recurses at most [`MAX_DEPTH`] levels. Time and memory are linear in the text's
+//!   length.
 //! - A defect rejects only its line; parsing stops after [`MAX_ERRORS`] errors.
 
 mod attr;

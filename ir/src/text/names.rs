@@ -1,5 +1,3 @@
-//! The referents of handles.
-
 use std::collections::HashMap;
 
 use super::error::{ParseError, ParseErrorKind};
@@ -64,7 +62,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number in a handle of this kind; `None` for other words and beyond 64 bits.
+    /// Returns the number in a handle of this kind; `None` beyond 64 bits.
     pub(crate) fn number(self, word: &str) -> Option<u64> {
         let digits = word.strip_prefix(self.prefix())?;
         let numeric = digits.bytes().all(|b| b.is_ascii_digit());
@@ -75,7 +73,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Referent {
     Entity(usize),
-    /// An entity with a rejected, already reported definition.
+    /// An entity whose definition was rejected and reported.
     Rejected,
 }
 

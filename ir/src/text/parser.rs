@@ -21,7 +21,7 @@ pub struct ParsedGraph {
     pub spans: Spans,
 }
 
-/// Parses a graph in [this form](super), in time and memory linear in the length of the text.
+/// Parses a graph in [this form](super).
 ///
 /// # Errors
 /// Returns the defects by line, at most one per line and [`MAX_ERRORS`] in all.
@@ -29,8 +29,7 @@ pub fn parse(text: &str) -> Result<ParsedGraph, Vec<ParseError>> {
     parse_with(text, &mut |_, _, _| Ok(false))
 }
 
-/// The parser of statements after a graph. Given the first word of a line, it reads the rest; it returns false if the
-/// word does not begin a statement.
+/// A parser of statements after a graph, given the first word of a line; returns false for an unknown word.
 pub(crate) type Statements<'a, 's> =
     &'s mut dyn FnMut(&mut Parser<'a>, &'a str, Span) -> Result<bool, ParseError>;
 
@@ -110,7 +109,6 @@ impl<'a> Parser<'a> {
         self.end = base;
     }
 
-    /// Reads the line `tpir 1`; `None` for an empty line.
     fn header(&mut self) -> Result<Option<Span>, ParseError> {
         match self.peek() {
             Ok((Token::End, _)) => Ok(None),
@@ -145,7 +143,7 @@ impl<'a> Parser<'a> {
                         }
                     }
                 }
-                // An unclosed quote takes the rest of the line; after other defects the lexer continues.
+                // An unclosed quote takes the rest of the line.
                 Ok(_) | Err(_) => {}
             }
         }

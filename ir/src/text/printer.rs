@@ -1,5 +1,3 @@
-//! Printing of graphs.
-
 use std::fmt::{self, Write};
 
 use super::spans::{Span, Spans};

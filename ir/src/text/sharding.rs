@@ -1,5 +1,3 @@
-//! Parsing of shardings and axis trees.
-
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::Token;
 use super::names::{Kind, Referent};
@@ -32,7 +30,7 @@ impl Parser<'_> {
                 "partial" | "owner_masked" => {
                     self.next()?;
                     if out.unreduced != Unreduced::None {
-                        return Err(error("a pending sum is given twice", span));
+                        return Err(error("an unreduced sum is given twice", span));
                     }
                     out.unreduced = if word == "partial" {
                         Unreduced::Partial
@@ -60,7 +58,7 @@ impl Parser<'_> {
         loop {
             let (axis, span) = self.int("an axis, 0 to 3")?;
             let axis = usize::try_from(axis).ok().filter(|&a| a < RANK);
-            let axis = axis.ok_or_else(|| error("the axes are 0 to 3", span))?;
+            let axis = axis.ok_or_else(|| error("the axis exceeds 3", span))?;
             if out.axes[axis].is_some() {
                 return Err(error("an axis is given twice", span));
             }

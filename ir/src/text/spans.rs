@@ -1,5 +1,3 @@
-//! The positions of a graph's entities in its text.
-
 use std::fmt;
 use std::ops::Range;
 
@@ -25,7 +23,7 @@ impl Span {
         self.start..self.end
     }
 
-    /// Returns the line, from 1, of the start of the span.
+    /// Returns the line of the span's start, from 1.
     pub fn line(self, text: &str) -> usize {
         let before = text.as_bytes().get(..self.start);
         let before = before.unwrap_or(text.as_bytes());
@@ -66,7 +64,7 @@ impl fmt::Display for Entity {
     }
 }
 
-/// The span of every entity, by the graph's tables.
+/// The span of every entity, in the order of the graph's tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
     /// The line `graph`.
@@ -86,7 +84,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// Returns the span of an entity; `None` for an absent entity.
+    /// Returns the span of an entity, if present.
     pub fn get(&self, entity: Entity) -> Option<Span> {
         match entity {
             Entity::Graph => Some(self.graph),

@@ -1,5 +1,3 @@
-//! Parsing of statements, one per line.
-
 use super::error::{ParseError, ParseErrorKind};
 use super::lexer::{Token, describe, shorten};
 use super::names::{Kind, Referent};
@@ -116,7 +114,7 @@ impl<'a> Parser<'a> {
             None
         } else {
             let (n, span) = self.int("a layer's number or `none`")?;
-            let defect = "a layer's number beyond 2^32 - 1";
+            let defect = "the layer number exceeds 2^32 - 1";
             let too_large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Some(u32::try_from(n).map_err(too_large)?)
         };
@@ -199,7 +197,6 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads `v3 "name": type @place sharding`.
     fn result(&mut self) -> Result<ResultDecl, ParseError> {
         let (number, _, handle) = self.handle(Kind::Value)?;
         let name = match self.peek()?.0 {

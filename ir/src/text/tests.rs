@@ -1,5 +1,3 @@
-//! Round trips, recovery, and hostile texts.
-
 use crate::random::SplitMix64;
 use std::time::{Duration, Instant};
 
@@ -212,7 +210,6 @@ fn a_megabyte_is_read_in_no_time() {
     }
 }
 
-/// Checks that parsed text prints, and parses to the same graph except for NaN.
 fn check_hostile(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match parse(&text) {
@@ -263,7 +260,6 @@ fn mutated_texts_do_not_panic() {
     let mut rng = SplitMix64::new(1);
     let lines: Vec<&str> = SAMPLE.split_inclusive('\n').collect();
     for _ in 0..100_000 {
-        // A few lines keep a case short; the declarations stay, so that most lines have their entities.
         let mut bytes: Vec<u8> = lines[1..9].concat().into_bytes();
         for _ in 0..3 {
             bytes.extend_from_slice(lines[9 + rng.below(lines.len() - 9)].as_bytes());
@@ -339,7 +335,6 @@ fn any_run() -> impl Strategy<Value = Interval> {
     })
 }
 
-/// Trees over a class of 24 indices, in normal form.
 fn any_tree() -> impl Strategy<Value = AxisTree> {
     let leaf = prop_oneof![
         any_dim().prop_map(AxisTree::whole),

@@ -1,4 +1,4 @@
-//! The codes of violated invariants, TPC0220 to TPC0269, in the order of the list in [the module](super).
+//! The codes of violated invariants, TPC0220 to TPC0269.
 
 crate::codes! {
     pub(super) static;
@@ -6,7 +6,7 @@ crate::codes! {
     DANGLING = error(
         "TPC0220",
         "dangling handle",
-        "A reference does not exist in the graph. A pass mixed handles of two graphs.",
+        "A pass mixed handles of two graphs.",
     )
     .example("an operand `v900` in a graph of 800 values.")
     .cure("translate handles when you copy instructions.");
@@ -14,7 +14,7 @@ crate::codes! {
     USED_BEFORE_DEFINED = error(
         "TPC0221",
         "value used before its definition",
-        "An operand must come from an earlier instruction. A pass reordered instructions.",
+        "A pass reordered instructions.",
     )
     .example("an instruction that reads its own result.")
     .cure("append definitions before uses.");
@@ -54,7 +54,7 @@ crate::codes! {
     UPDATED_TWICE = error(
         "TPC0226",
         "state updated twice",
-        "With two new contents, the result would depend on the order of outputs.",
+        "The result would depend on the order of outputs.",
     )
     .example("two lines `output state v3 = …`.")
     .cure("apply the second update to the first one's result.");
@@ -70,7 +70,7 @@ crate::codes! {
     STATE_NAME = error(
         "TPC0228",
         "two states of the same name",
-        "States are identified by name and place, so these two would share their content.",
+        "Name and place identify a state, so these two would share their content.",
     )
     .example("two layers' caches called `cache_k`.")
     .cure("number the names.");
@@ -86,8 +86,7 @@ crate::codes! {
     CLASS_RANGE = error(
         "TPC0230",
         "range outside its class",
-        "Ranges end within the class, and non-empty ranges begin in rank order, so that the lowest rank owns an \
-         index.",
+        "Ranges end within the class, and non-empty ranges begin in rank order, so the lowest rank owns an index.",
     )
     .example("`size 8 ranges [0:4, 4:8]`; `4:8` means eight indices.")
     .cure("give start and length, ascending.");
@@ -144,7 +143,7 @@ crate::codes! {
     RESULT_COUNT = error(
         "TPC0237",
         "result type differs from the inferred one",
-        "The operands determine the number and types of the results.",
+        "Operands determine the number and types of results.",
     )
     .example("the sum of two f32 values declared as f16.")
     .cure("declare the type in the message.");
@@ -259,7 +258,7 @@ crate::codes! {
 
     SHARDING_SPLIT_AND_UNREDUCED = error(
         "TPC0251",
-        "value split and unreduced at once",
+        "value both split and unreduced",
         "No device could tell which parts to add.",
     )
     .example("`@tp0 split(0: c0) partial`.")
@@ -308,7 +307,7 @@ crate::codes! {
     SHARDING_NORM = error(
         "TPC0257",
         "norm over a split axis",
-        "Each device's statistic would cover its part of the row only.",
+        "Each device's statistic would cover only its part of the row.",
     )
     .example("`rms_norm` of a value with `split(0: c0)`.")
     .cure("use `norm_stats`, `all_reduce` and `norm_apply`.");
@@ -340,8 +339,8 @@ crate::codes! {
     SHARDING_TRANSFER = error(
         "TPC0261",
         "transfer of the wrong kind of value",
-        "Copies and gathers move reduced values; `all_reduce` and `reduce_scatter` take unreduced ones. Gathers \
-         take, and scatters make, ranges of the op's axis.",
+        "Copies and gathers move reduced values; `all_reduce` and `reduce_scatter` take unreduced ones. Gathers take \
+         ranges of the op's axis, and scatters make them.",
     )
     .example("`all_reduce` of a mirrored value, which would be added once per device.")
     .cure("reduce unreduced values, and only them.");
@@ -357,7 +356,7 @@ crate::codes! {
     STAGE = error(
         "TPC0263",
         "graph of another stage",
-        "A model is on the host, a placed graph lacks shardings, and programs do not use groups. A pass did not run.",
+        "A pass did not run: models are on the host, placed graphs lack shardings, and programs do not use groups.",
     )
     .example("a sharded graph given to the interpreter.")
     .cure("run the pass that leads to the stage.");
@@ -381,7 +380,7 @@ crate::codes! {
     WEIGHT_SIZE = error(
         "TPC0266",
         "weight of variable size",
-        "A weight is a tensor of a file, so its sizes are numbers.",
+        "The sizes of tensors in files are numbers.",
     )
     .example("`f32[8, n_tokens] @dev0 = weight {tensor = \"a\"}`.")
     .cure("declare the sizes in the file.");

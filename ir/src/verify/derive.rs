@@ -1,4 +1,4 @@
-//! Derivation of shardings: results from operands, and an operand from the result.
+//! Derives shardings of results from operands, and of an operand from the result.
 
 use super::shardings::roles;
 use crate::factor::{Axes, Label, Space, Var, solve};
@@ -6,11 +6,10 @@ use crate::op::{Op, OperandState, Rule, ShardedTensor, unreduced_result};
 use crate::sharding::{AxisTree, ClassRef, Sharding, Unreduced};
 use crate::types::{RANK, TensorType};
 
-/// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The op
-/// is neither a leaf nor a transfer.
+/// Returns the shardings of an op's results, given its operands' shardings; `None` if the op cannot run on them. The
+/// op is neither a leaf nor a transfer.
 ///
-/// The results pass [`verify`](super::verify), because both functions apply the op's rule and the rules of unreduced
-/// sums.
+/// The results pass [`verify`](super::verify).
 pub fn derive(
     op: &Op,
     operands: &[ShardedTensor<'_>],

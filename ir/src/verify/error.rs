@@ -1,5 +1,3 @@
-//! Violations of invariants.
-
 use std::fmt;
 
 use super::codes;
@@ -113,7 +111,7 @@ pub enum VerifyErrorKind {
     StateName { name: String, first: Value },
     #[error("the group is empty")]
     EmptyGroup,
-    #[error("{device} is in it twice")]
+    #[error("{device} is in the group twice")]
     RepeatedDevice { device: Device },
     #[error("the range {}:{} of rank {rank} ends beyond the size {size}", .range.start, .range.len)]
     ClassRange {
@@ -151,7 +149,7 @@ pub enum VerifyErrorKind {
     },
     #[error("the op `{op}` has parameters that its text form cannot express")]
     OpText { op: &'static str },
-    #[error("layer {layer} is beyond the last, {MAX_LAYER}")]
+    #[error("layer {layer} exceeds the maximum of {MAX_LAYER}")]
     Layer { layer: u32 },
     #[error("the number of elements of {ty} overflows")]
     TooLarge { ty: TensorType },
@@ -291,7 +289,7 @@ impl VerifyErrorKind {
     pub const fn help(&self) -> &'static str {
         match self {
             VerifyErrorKind::Sharding { rule, .. } => rule.help(),
-            VerifyErrorKind::Dangling { .. } => "declare it, or refer to another",
+            VerifyErrorKind::Dangling { .. } => "declare the entity, or refer to a declared one",
             VerifyErrorKind::UsedBeforeDefined { .. } => {
                 "move the instruction that defines it further up"
             }
@@ -299,33 +297,31 @@ impl VerifyErrorKind {
                 "keep the `def` that `Graph::push` sets; define another value instead"
             }
             VerifyErrorKind::NoOutputs => "add `output \"logits\" = …`",
-            VerifyErrorKind::OutputName { .. } => "give them different names",
+            VerifyErrorKind::OutputName { .. } => "give the outputs different names",
             VerifyErrorKind::NotAState { .. } => {
                 "name the value of the `state` instruction on the left of `=`"
             }
             VerifyErrorKind::UpdatedTwice { .. } => {
-                "apply the two updates one after the other and output the last"
+                "chain the two updates and output the last value"
             }
             VerifyErrorKind::StateChanges { .. } => {
                 "give the new content the type, the place and the sharding of the state"
             }
-            VerifyErrorKind::StateName { .. } => "give them different names, or merge them",
-            VerifyErrorKind::EmptyGroup => "give it a device, or use the device without a group",
+            VerifyErrorKind::StateName { .. } => "give the states different names, or merge them",
+            VerifyErrorKind::EmptyGroup => "add a device to the group, or remove the group",
             VerifyErrorKind::RepeatedDevice { .. } => "list each device once",
-            VerifyErrorKind::ClassRange { .. } => "shorten the range; it is written `start:len`",
+            VerifyErrorKind::ClassRange { .. } => "shorten the range; its form is `start:len`",
             VerifyErrorKind::ClassOrder { .. } => {
                 "order the ranges by their starts: range `i` belongs to the group's device `i`"
             }
             VerifyErrorKind::ClassGap { .. } => "extend a range, so that some device has the index",
             VerifyErrorKind::ClassRanks { .. } => {
-                "give the class one range per device; an idle device has an empty one"
+                "give the class one range per device; an idle device has an empty range"
             }
             VerifyErrorKind::LeafSize { .. } => {
                 "give the leaf the size of the class divided by the divisor"
             }
-            VerifyErrorKind::Unsplit { .. } => {
-                "leave the axis out; axes that are not named are whole"
-            }
+            VerifyErrorKind::Unsplit { .. } => "omit the axis; omitted axes are whole",
             VerifyErrorKind::NotNormal { .. } => {
                 "write the normal form; `Sharding::split` makes it"
             }
@@ -334,7 +330,7 @@ impl VerifyErrorKind {
             }
             VerifyErrorKind::Operands { .. } => "correct the operands, or the op's attributes",
             VerifyErrorKind::ResultCount { .. } => "declare one result per result of the op",
-            VerifyErrorKind::ResultType { .. } => "declare the type that the op gives",
+            VerifyErrorKind::ResultType { .. } => "declare the inferred type",
             VerifyErrorKind::LeafResults { .. } => "write one instruction per value",
             VerifyErrorKind::TooLarge { .. } => "correct the sizes",
             VerifyErrorKind::WeightSize { .. } => {
@@ -344,20 +340,22 @@ impl VerifyErrorKind {
                 "cut rows at blocks only, or store plain elements"
             }
             VerifyErrorKind::Parts { .. } => {
-                "give four lists of ranges `start:len`, as lowering makes them"
+                "give four lists of ranges `start:len`, as lowering creates them"
             }
             VerifyErrorKind::InputType { .. } => {
                 "declare the type that the kind prescribes, or use `input {name = \"…\"}`"
             }
             VerifyErrorKind::Summed { .. } => "sum f32, f16 or bf16 elements",
-            VerifyErrorKind::Blocks { .. } => "decode it with an op that reads quantised elements",
+            VerifyErrorKind::Blocks { .. } => {
+                "decode the operand with an op that reads quantised elements"
+            }
             VerifyErrorKind::CutBlocks { .. } => {
                 "keep axis 0 in place, and begin its slices at blocks"
             }
             VerifyErrorKind::PartOfBlock { .. } => {
                 "only products read such weights; end the part's rows at blocks"
             }
-            VerifyErrorKind::TwoPlaces { .. } => "bring the operand there with `copy`",
+            VerifyErrorKind::TwoPlaces { .. } => "move the operand to that place with `copy`",
             VerifyErrorKind::ResultPlace { .. } => {
                 "an op runs at the place of its operands; move the result with `copy`"
             }
@@ -368,11 +366,13 @@ impl VerifyErrorKind {
                 "declare the results on the operands' devices, in the same order"
             }
             VerifyErrorKind::InputPlace { .. } => {
-                "declare it on the host and bring it to the devices with `copy`"
+                "declare the input on the host and `copy` it to the devices"
             }
-            VerifyErrorKind::ShardedAlone { .. } => "remove the sharding; a place holds all of it",
+            VerifyErrorKind::ShardedAlone { .. } => {
+                "remove the sharding; a single place holds whole values"
+            }
             VerifyErrorKind::Stage { .. } => "run the pass that produces this stage",
-            VerifyErrorKind::Layer { .. } => "number the layers from 0 on",
+            VerifyErrorKind::Layer { .. } => "number the layers from 0 to 65535",
         }
     }
 

@@ -1,12 +1,11 @@
 //! The verifier: the invariants of every graph that passes and executors receive.
 //!
-//! [`verify`] reports every violation with its entity. A [`Verified`] graph has passed; passes and executors take a
-//! verified graph of their [stage] and do not check again.
+//! Passes and executors take a [`Verified`] graph of their [stage] and do not check again.
 //!
 //! # Structure
 //!
 //! - TPC0220: every handle refers to an entity of the graph.
-//! - TPC0221: operands are defined by an earlier instruction.
+//! - TPC0221: an earlier instruction defines each operand.
 //! - TPC0222: an instruction and its results refer to one another.
 //! - TPC0223: a graph has an output.
 //! - TPC0224: named outputs have different names.
@@ -20,21 +19,21 @@
 //! - TPC0232: a class that splits a value of a group has one range per device of the group.
 //! - TPC0233: a split leaf has the size of its class, divided by its divisor.
 //! - TPC0234: the tree of a split axis is split, and in the form that [`AxisTree::simplify`] gives.
-//! - TPC0235: an op equals what its text form parses to.
+//! - TPC0235: an op survives printing and parsing.
 //!
 //! # Types
 //!
 //! - TPC0236: an op accepts the types of its operands.
 //! - TPC0237: the results have the types that the op infers.
 //! - TPC0238: a weight, an input and a state define one value.
-//! - TPC0239: rows of quantised elements are whole blocks if their length is constant. A weight part whose rows are one
-//!   run of indices may instead be cut at the [granule](crate::DType::granule) of its type.
-//! - TPC0240: the parts of a weight or a state are ascending, disjoint ranges per axis. They consist of whole blocks
-//!   (or of granules, as above) and cover the axis. They are on a single device or on the host.
+//! - TPC0239: quantised rows of constant length are whole blocks. A weight part whose rows are one run may be cut at
+//!   its type's [granule](crate::DType::granule).
+//! - TPC0240: the parts of a weight or a state are on a single place. The parts of an axis are ascending, disjoint
+//!   ranges of whole blocks (or granules) that cover the axis.
 //! - TPC0241: an input has the type that its kind prescribes.
 //! - TPC0242: sums over devices have plain real elements.
-//! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose rows
-//!   end inside blocks.
+//! - TPC0243: only ops that decode or move whole blocks read quantised elements; only products read a weight whose
+//!   rows end inside blocks.
 //!
 //! # Places
 //!
@@ -47,7 +46,7 @@
 //!
 //! # Shardings
 //!
-//! These are checked only if the invariants used by sharding rules hold.
+//! Checked only if the invariants used by sharding rules hold.
 //!
 //! - TPC0250: class references exist, and the product of a tree's factors is the axis's size.
 //! - TPC0251: no value is both split and unreduced.
@@ -56,10 +55,10 @@
 //!   [granule](crate::DType::granule) that divides it.
 //! - TPC0254: a device holds whole blocks, or whole storage granules in one run.
 //! - TPC0255: the equations of each op's rule hold.
-//! - TPC0256: factors that an op needs whole are whole.
+//! - TPC0256: factors that an op needs whole are not split.
 //! - TPC0257: norms over a split axis exchange their statistic.
 //! - TPC0258: an indexed axis is one range per device; contractions are split in all segments or not at all.
-//! - TPC0259: a result is unreduced exactly if its op and the operands imply it.
+//! - TPC0259: a result is unreduced if and only if its op and the operands imply it.
 //! - TPC0260: an op accepts its unreduced operands.
 //! - TPC0261: copies and gathers move only reduced values; reductions take only unreduced values.
 //! - TPC0262: leaves are not unreduced.
@@ -105,7 +104,7 @@ use crate::graph::Graph;
 ///
 /// # Errors
 /// Returns the violations by section, in program order. Dangling handles and uses before definition suppress later
-/// checks; errors of types and places suppress the checks of shardings.
+/// checks; errors of types and places suppress sharding checks.
 pub fn verify(graph: &Graph) -> Result<(), Vec<VerifyError>> {
     let mut errors = Vec::new();
     structure::handles(graph, &mut errors);

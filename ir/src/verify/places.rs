@@ -1,5 +1,3 @@
-//! The places of operands and results.
-
 use std::collections::HashSet;
 
 use super::error::{VerifyError, VerifyErrorKind as Kind};
@@ -10,7 +8,6 @@ use crate::place::Place;
 use crate::sharding::Sharding;
 use crate::text::Entity;
 
-/// Checks TPC0244 to TPC0249.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         let operands: Vec<Place> = data

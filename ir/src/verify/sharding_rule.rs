@@ -1,4 +1,4 @@
-//! The invariants of shardings, with their codes and cures.
+//! The invariants of shardings ([the list](super)), with their codes and cures.
 
 use super::codes;
 use crate::code::Code;
@@ -24,31 +24,31 @@ macro_rules! rules {
 }
 
 rules! {
-    /// A tree's class references exist and its factors multiply to the axis's size.
+    /// Trees (TPC0250).
     Tree = SHARDING_TREE, "name a declared class with a range per device, and factors that multiply to the axis's size";
-    /// No value is split and unreduced at once.
+    /// Split or unreduced values (TPC0251).
     SplitAndUnreduced = SHARDING_SPLIT_AND_UNREDUCED, "reduce the value before it is split";
-    /// No term is split by two classes.
+    /// Terms split once (TPC0252).
     SplitTwice = SHARDING_SPLIT_TWICE, "split one factor of each term";
-    /// Only weights split on axis 0 have a storage granule: their block, or a part of it that devices may store.
+    /// Storage granules (TPC0253).
     Granule = SHARDING_GRANULE, "remove `granule`, or give a weight that is split on axis 0 the block length of \
     its type, or 32 if blocks are longer";
-    /// Devices hold whole blocks, or one run of whole storage granules of a weight.
+    /// Blocks (TPC0254).
     Blocks = SHARDING_BLOCKS, "end ranges at block boundaries, or give the weight a storage granule";
-    /// The equations of the op's rule hold.
-    Equation = SHARDING_EQUATION, "operands and results must be split by the same factors";
-    /// Factors that the op needs whole are whole.
+    /// Equations (TPC0255).
+    Equation = SHARDING_EQUATION, "split operands and results by the same factors";
+    /// Whole factors (TPC0256).
     Whole = SHARDING_WHOLE, "gather the operand first, or split another factor";
-    /// Norms over a split axis exchange their statistic.
+    /// Norms (TPC0257).
     Norm = SHARDING_NORM, "use norm_stats, all_reduce and norm_apply";
-    /// An indexed axis is one range per device; contractions are split in all segments or not at all.
+    /// Indexed and contracted axes (TPC0258).
     OneRange = SHARDING_ONE_RANGE, "split the whole of an indexed axis, and all segments of a contraction";
-    /// A result is unreduced exactly if its operands and the op imply it.
+    /// Unreduced results (TPC0259).
     UnreducedResult = SHARDING_UNREDUCED_RESULT, "declare the result as stated in the message";
-    /// An op accepts its unreduced operands.
+    /// Unreduced operands (TPC0260).
     UnreducedOperand = SHARDING_UNREDUCED_OPERAND, "all_reduce the operand first";
-    /// Copies and gathers move only reduced values; reductions take only unreduced values.
+    /// Transfers (TPC0261).
     Transfer = SHARDING_TRANSFER, "reduce unreduced values, and only those, before they move";
-    /// No leaf is unreduced.
+    /// Leaves (TPC0262).
     Leaf = SHARDING_LEAF, "remove `partial` or `owner_masked`: a leaf is whole or split";
 }

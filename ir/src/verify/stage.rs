@@ -6,8 +6,6 @@
 //! | [`Placed`] | the model on devices and groups | no value has a sharding |
 //! | [`Sharded`] | the same with shardings, copies and collectives | none |
 //! | [`Programs`] | one program per device, sizes local | no value is on a group |
-//!
-//! A pass that takes `&Verified<Sharded>` does not check again, and cannot receive a graph of another stage.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -28,7 +26,7 @@ mod sealed {
         /// The name in messages.
         const NAME: &'static str;
 
-        /// Returns a predicate that describes how a value breaks the invariant, if it does.
+        /// Returns the predicate by which a value breaks the invariant, if any.
         fn violation(value: &ValueData) -> Option<&'static str>;
     }
 }
@@ -103,8 +101,7 @@ impl<S: Stage> Verified<S> {
         })
     }
 
-    /// Skips verification, so that tests can give a stage an invalid graph. A test of the source tree forbids other
-    /// uses.
+    /// Skips verification, for tests with invalid graphs only. A test of the source tree forbids other uses.
     #[doc(hidden)]
     pub const fn unchecked(graph: Graph) -> Verified<S> {
         let stage = PhantomData;
@@ -154,7 +151,7 @@ impl<S> fmt::Display for Verified<S> {
     }
 }
 
-/// A graph that does not verify, because of a bug in the pass that made it.
+/// A graph that does not verify.
 #[derive(Clone, Debug)]
 pub struct Violations {
     /// The stage to verify (`placed`).

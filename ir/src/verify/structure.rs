@@ -1,5 +1,3 @@
-//! Handles, outputs, states, groups, classes and the form of axis trees.
-
 use std::collections::{HashMap, HashSet};
 
 use super::error::{VerifyError, VerifyErrorKind as Kind};
@@ -75,7 +73,6 @@ fn definitions(graph: &Graph, errors: &mut Vec<VerifyError>) {
     for (inst, data) in graph.insts() {
         let entity = Entity::Inst(inst);
         for &operand in &data.operands {
-            // Missing operands are reported above.
             if defined.get(operand.index()) == Some(&false) {
                 errors.push(VerifyError::new(
                     Kind::UsedBeforeDefined { operand },
@@ -93,7 +90,6 @@ fn definitions(graph: &Graph, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// Checks TPC0223 to TPC0235, and TPC0264.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
     outputs(graph, errors);
     state_names(graph, errors);
@@ -122,7 +118,7 @@ pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
             errors.push(VerifyError::new(Kind::Layer { layer }, Entity::Inst(inst)));
         }
     }
-    // Layers and devices repeat the same ops.
+    // Layers and devices repeat the same ops, so each is checked once.
     let mut expressible = HashSet::new();
     let mut last = None;
     for (inst, data) in graph.insts() {
@@ -224,7 +220,6 @@ fn ranges(class: &ClassData, entity: Entity, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// Reports each class at most once per group.
 fn ranks(
     graph: &Graph,
     value: Value,
@@ -295,7 +290,6 @@ fn leaves(tree: &AxisTree, f: &mut dyn FnMut(ClassRef, &Dim)) {
     }
 }
 
-/// True if the op's text parses to the same op, without NaN.
 fn survives_text(op: &Op) -> bool {
     let attrs = op.attrs();
     let is_nan = |(_, value): &(_, Attr)| matches!(value, Attr::Float(x) if x.is_nan());

@@ -12,7 +12,6 @@ fn ty() -> TensorType {
     TensorType::new(DType::F32, [Dim::constant(8)])
 }
 
-/// Returns a graph with an input and its `relu` on the host, a group of one device, and a class of size 8.
 fn graph() -> Graph {
     let mut g = Graph::new("g");
     g.devices.push(DeviceData { name: "d".into() });
@@ -141,7 +140,6 @@ fn every_dangling_handle_is_reported() {
         Entity::Output(1),
     ];
     assert_eq!(found(&g), expected.map(|e| ("TPC0220", e)));
-    // Invalid graphs also print.
     assert!(
         g.to_string()
             .contains("split(3: c3/0) granule(0) owner_masked(c4)")
@@ -220,7 +218,6 @@ fn unsound_graphs_accumulate_errors_of_all_sections() {
     assert!(!VerifyErrorKind::NoOutputs.blocks_rule_checks());
 }
 
-/// The catalogues are ordered and complete, and the module docs list every invariant.
 #[test]
 fn catalogues_are_well_formed() {
     let head = include_str!("mod.rs");

@@ -1,5 +1,3 @@
-//! Types of operands and results, leaves, and quantised elements.
-
 use super::error::{PartsDefect, VerifyError, VerifyErrorKind as Kind};
 use crate::dims::{Dim, Symbol};
 use crate::dtype::DType;
@@ -11,9 +9,8 @@ use crate::place::Place;
 use crate::text::Entity;
 use crate::types::{RANK, TensorType};
 
-/// Checks TPC0236 to TPC0243, TPC0265 and TPC0266.
 pub(super) fn check(graph: &Graph, errors: &mut Vec<VerifyError>) {
-    // The last well-typed instruction: devices run the same op one after another.
+    // The last well-typed instruction, because devices repeat the same op.
     let mut right: Option<&InstData> = None;
     for (inst, data) in graph.insts() {
         let known = right.is_some_and(|r| graph.is_alike(r, data));
@@ -134,7 +131,7 @@ fn first_varying_axis(ty: &TensorType) -> Option<(usize, &Dim)> {
     axes.find(|(_, d)| d.as_const().is_none())
 }
 
-/// Returns the tokens in a batch of sequences of equal length.
+/// Returns the number of tokens in a batch of sequences of equal length.
 fn seq_tokens() -> Option<Dim> {
     Dim::symbol(Symbol::NSeqs).checked_mul(&Symbol::NSeqTokens.into())
 }
@@ -199,7 +196,6 @@ fn check_parts(
             // Disjoint ranges below 2^64 have fewer than 2^64 indices.
             count += r.len;
         }
-        // An axis of run-time size is whole, with an empty list of runs.
         let is_whole = runs.is_empty() && size.as_const().is_none();
         if *size != count && !is_whole {
             return Err(PartsDefect::Count { axis });
@@ -233,18 +229,16 @@ fn blocks(graph: &Graph, inst: Inst, data: &InstData, errors: &mut Vec<VerifyErr
     }
 }
 
-/// True if an op can read an operand of this type; quantised elements only if it decodes their blocks or moves them
-/// whole.
+/// True if an op can read an operand of this type. Quantised elements need an op that decodes or moves whole blocks.
 pub fn reads(op: &Op, operand: usize, dtype: DType) -> bool {
     !dtype.is_quantised() || blocks_of(op, operand, dtype) == BlockAccess::Read
 }
 
-/// How an op accesses the blocks of a quantised operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockAccess {
-    /// Decodes them, or moves them whole.
+    /// Decodes blocks, or moves them whole.
     Read,
-    /// Would cut blocks. TPC0239 covers sizes that are not whole blocks.
+    /// Cuts blocks. TPC0239 covers sizes that are not whole blocks.
     Cut,
     Unread,
 }

@@ -1,4 +1,4 @@
-//! Checks that every code is reported at the right offset of a file made for it, and that the catalogue is complete.
+//! Checks the offset of every code, and that the catalogue is complete.
 
 use tpc_ir::DType;
 
@@ -13,7 +13,6 @@ use super::{Scratch, bytes_of, header_of, sample};
 struct Raw(Vec<u8>);
 
 impl Raw {
-    /// Writes magic, version 3 and the counts.
     fn new(tensors: u64, pairs: u64) -> Raw {
         Raw(b"GGUF\x03\0\0\0".to_vec()).u64(tensors).u64(pairs)
     }
@@ -47,7 +46,6 @@ impl Raw {
         self.u32(type_id).u64(offset)
     }
 
-    /// Returns the defect of the header followed by `zeros` zero bytes.
     fn defect(mut self, zeros: usize) -> GgufError {
         self.0.resize(self.0.len() + zeros, 0);
         parse(&self.0, self.0.len() as u64, "raw.gguf").unwrap_err()
@@ -115,7 +113,6 @@ fn wrong_total(dir: &Scratch) -> std::path::PathBuf {
     dir.file("m-00002-of-00002.gguf", &header_of(&shard(2, 2, 7)))
 }
 
-/// Code, expected offset, found defect, and a part of its message.
 type Case = (&'static str, Option<u64>, GgufError, &'static str);
 
 fn cases() -> Vec<Case> {

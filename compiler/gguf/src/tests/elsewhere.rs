@@ -7,11 +7,9 @@ use super::super::{GgufFile, GgufWriter, RangeSource, StrList};
 use super::shards::shard;
 use super::{Scratch, bytes_of};
 
-/// Files in memory, one of which is read.
 struct Shelf {
     name: String,
     files: Vec<(String, Vec<u8>)>,
-    /// The reported length.
     says: Option<u64>,
     reads: Vec<u64>,
 }
@@ -63,7 +61,6 @@ impl RangeSource for Shelf {
     }
 }
 
-/// Makes a model with a header of several megabytes.
 fn long() -> Vec<u8> {
     let mut w = GgufWriter::new("long");
     let tokens: Vec<String> = (0..400_000).map(|i| format!("token{i}")).collect();
@@ -114,7 +111,7 @@ fn data_that_are_missing_elsewhere_are_told_where_the_length_is_known() {
 #[test]
 fn what_a_source_says_of_its_length_is_not_believed() {
     let bytes = long();
-    // The file ends inside its header, even if the reported length is greater.
+    // The file ends inside its header, for any reported length.
     for says in [Some(u64::MAX), Some(bytes.len() as u64), None] {
         let mut shelf = Shelf::new("m.gguf", &[("m.gguf", bytes[..1_500_000].to_vec())]);
         shelf.says = says;
@@ -130,7 +127,6 @@ fn what_a_source_says_of_its_length_is_not_believed() {
     assert_eq!((d.code.id, shelf.reads.len()), ("TPC0105", 1), "{d}");
 }
 
-/// A source with an endless header.
 struct Endless;
 
 impl RangeSource for Endless {
@@ -209,7 +205,6 @@ fn a_file_that_is_not_whole_says_what_it_lacks() {
             .iter()
             .all(|t| cut.tensor_data(t).is_none())
     );
-    // A bare header's list of missing data is empty.
     let offset = usize::try_from(whole.header().data_offset).unwrap();
     let bare = GgufFile::open_unfinished(dir.file("bare.gguf", &bytes[..offset])).unwrap();
     assert!(bare.missing().is_empty());

@@ -4,7 +4,6 @@ use super::super::{Endianness, Header, MetaValue, parse};
 use super::{bytes_of, header_of, sample};
 use tpc_ir::random::SplitMix64;
 
-/// Calls every getter, so that a broken invariant shows.
 fn exercise(header: &Header, file_len: u64) {
     for tensor in header.tensors() {
         assert!(tensor.offset >= header.data_offset);
@@ -131,7 +130,6 @@ fn random_bytes_after_a_good_preamble_never_panic() {
         bytes.extend((rng.next_u64() % 3).to_le_bytes());
         for _ in 0..rng.below(40) {
             let word = rng.next_u64();
-            // Mostly small numbers, so that lengths are plausible.
             bytes.extend((if word & 3 == 0 { word } else { word >> 60 }).to_le_bytes());
         }
         check(&bytes);

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::super::GgufFile;
 
-/// Returns tensor counts by file name, from the table in the README.
 fn tensor_counts(readme: &str) -> BTreeMap<&str, usize> {
     readme
         .lines()

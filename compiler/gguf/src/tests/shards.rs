@@ -7,7 +7,6 @@ use tpc_ir::DType;
 use super::super::{Endianness, GgufFile, GgufWriter, SplitName};
 use super::{Scratch, bytes_of, header_of};
 
-/// Makes shard `number` of `count`, with one tensor `t<number>`. The first has the model's metadata.
 pub(super) fn shard(number: u16, count: u16, tensors: i32) -> GgufWriter {
     let mut w = GgufWriter::new("shard");
     if number == 1 {

@@ -1,5 +1,3 @@
-//! An unspecified number of devices.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
@@ -11,9 +9,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0916",
         "the number of devices is assumed",
-        "The number of devices is not given by `--devices` before the `--`, or by `-dev` or `-ts`. llama.cpp uses all \
-         devices; tpc plans for two, or as many as options such as `-mg 3` and `-ot …=CUDA3` need. With `--rpc` it \
-         counts each server and at least one local device.",
+        "Neither `--devices` before the `--`, nor `-dev`, nor `-ts` gives the number of devices. llama.cpp uses all \
+         devices; tpc plans for two, or for the number that options such as `-mg 3` and `-ot …=CUDA3` need. With \
+         `--rpc` it counts each server and at least one local device.",
     )
     .example("`tpc lint -- llama-server -m X.gguf -sm tensor`.")
     .cure("state the number: `tpc lint --devices 4 -- …`."),

@@ -1,5 +1,3 @@
-//! Values that llama.cpp rejects.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

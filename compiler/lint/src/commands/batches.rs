@@ -1,5 +1,3 @@
-//! A physical batch larger than the logical batch.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Additional files of the command line that cannot be read here.
-
 use std::path::Path;
 
 use tpc_ir::Code;

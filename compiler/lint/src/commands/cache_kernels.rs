@@ -1,5 +1,3 @@
-//! Cache types without an attention kernel, or with one that first converts the cache.
-
 use tpc_ir::{Code, Op};
 
 use super::{Check, Command, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Options that override the model file.
-
 use tpc_ir::{Code, Severity};
 
 use super::{Check, Command, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! A draft model with a different vocabulary.
-
 use tpc_ir::{Code, Severity};
 
 use super::{Check, Command, EntityKind, Lint};
@@ -12,8 +10,8 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0932",
         "the draft's tokens differ from the model's",
         "llama.cpp compares the tokenizers' kinds, the numbers of tokens (up to 128 may be missing) and the tokens' \
-         text from the fifth on. It refuses a draft model (`draft-simple`) with different tokens. Other kinds of \
-         drafts are not compared and only waste time, a warning.",
+         text from the fifth on. It refuses a draft model (`draft-simple`) with different tokens. It does not \
+         compare other kinds of drafts: a mismatch only wastes time and is a warning.",
     )
     .example("`-m qwen3-32b.gguf -md llama-3.2-1b.gguf`.")
     .cure("use a draft of the model's family.")
@@ -52,7 +50,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         .draft_kinds()
         .filter(|k| k.starts_with("draft-"));
     let is_compared = kinds.all(|k| k == "draft-simple");
-    let message = message!("{} has other tokens than the model: {}", draft, how);
+    let message = message!("the tokens of {} differ from the model's: {}", draft, how);
     let help = "use a draft of the model's family";
     out.push(match is_compared {
         true => LINT.finding("-md", message).help(help),

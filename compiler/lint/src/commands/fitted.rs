@@ -1,5 +1,3 @@
-//! Options that llama.cpp sets to fit the memory.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Sliding-window caches at full length.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

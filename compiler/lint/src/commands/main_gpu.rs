@@ -1,5 +1,3 @@
-//! `-mg` with a split mode that ignores it.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

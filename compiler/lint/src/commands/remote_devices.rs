@@ -1,5 +1,3 @@
-//! Devices on other machines.
-
 use tpc_ir::Code;
 use tpc_passes::machine::{Link, LinkKind, Topology};
 
@@ -13,7 +11,7 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0908",
         "the links to remote devices are assumed",
         "The command uses devices of other machines (`--rpc`) without describing the network. tpc assumes 10 Gbit/s \
-         and 50 µs, or the faster network that a machine is sold with. The speed estimate depends on it.",
+         and 50 µs, or the faster network that the machine comes with. The speed estimate depends on it.",
     )
     .example("`--rpc 10.0.0.2:50052`.")
     .cure("give `--topology` with the network's bandwidth and latency, before the `--`."),

@@ -1,5 +1,3 @@
-//! Sums over two RPC servers, which are rounded to bf16.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

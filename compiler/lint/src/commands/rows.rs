@@ -1,5 +1,3 @@
-//! Split modes removed from a release, and `row`, which tpc does not support.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

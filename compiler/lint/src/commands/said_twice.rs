@@ -1,5 +1,3 @@
-//! Options that are given more than once.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::Code;

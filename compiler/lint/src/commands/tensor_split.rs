@@ -75,7 +75,7 @@ fn report(
     }
 }
 
-/// Splits a cure at its placeholders: the engine's name, and the tpc command at the end.
+/// Splits a cure at its placeholders: the engine's name and the tpc command.
 fn halves(cure: &'static str) -> [&'static str; 2] {
     let (before, rest) = cure.split_once("{}").unwrap_or((cure, ""));
     [before, rest.strip_suffix("{}").unwrap_or(rest)]

@@ -1,5 +1,3 @@
-//! Attention that is not fused.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Options that llama.cpp does not have.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};
@@ -29,7 +27,6 @@ const SLIPS: [(&str, &str); 5] = [
     ("--stop", "--reverse-prompt"),
 ];
 
-/// Options of tpc.
 const OWN: [&str; 5] = ["--devices", "--topology", "--format", "--deny", "--allow"];
 
 /// Reports options that the release has removed.
@@ -65,7 +62,7 @@ fn check(command: &Command<'_>, out: &mut Vec<Diagnostic>) {
         let help = match (nearest(word, names), assigned) {
             _ if OWN.contains(&word.as_str()) => message!("put tpc's {} before the `--`", word),
             _ if has(word, IK_OPTIONS) => message!(
-                "{} is an option of ik_llama.cpp: tpc lint -- ik_llama-server …, or leave it out",
+                "{} is an option of ik_llama.cpp: check it with tpc lint -- ik_llama-server …, or leave it out",
                 word
             ),
             _ if slip.is_some() => message!("did you mean {}?", slip.unwrap_or_default()),

@@ -1,5 +1,3 @@
-//! A quantised V cache without flash attention.
-
 use tpc_ir::Code;
 
 use super::{Check, Command, EntityKind, Lint};

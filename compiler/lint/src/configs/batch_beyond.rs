@@ -1,5 +1,3 @@
-//! Batches larger than the context.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

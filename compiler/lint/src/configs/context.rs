@@ -1,5 +1,3 @@
-//! A context longer than the model was trained for.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

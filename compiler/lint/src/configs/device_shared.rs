@@ -1,5 +1,3 @@
-//! One physical device under several names.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! Draft blocks of the file that the plan leaves out.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! Weights or caches on the host that would fit on the devices.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -46,7 +44,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     ];
     let given: Vec<_> = options.iter().filter(|o| o.2).collect();
     let host = &plan.report.host;
-    // In bytes.
     let held = host.weights_bytes + host.kv_bytes;
     let devices = &plan.report.devices;
     let part = held / devices.len().max(1) as u64;

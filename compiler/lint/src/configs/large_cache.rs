@@ -1,5 +1,3 @@
-//! A KV cache larger than the model.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

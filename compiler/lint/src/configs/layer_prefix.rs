@@ -1,5 +1,3 @@
-//! A layer number at the end of an override, without a dot.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! A device that stores far more than the others.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -12,8 +10,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0802",
         "one device holds far more than the others",
-        "Equally fast devices without `--tensor-split`: one holds a third more weights than the mean, because of \
-         overrides or too coarse units. The others wait for it, and it runs out of memory first.",
+        "Devices are equally fast, but one holds a third more weights than the mean without `--tensor-split`, \
+         because of overrides or coarse units. The other devices wait for it, and it runs out of memory first.",
     )
     .example("`-ot 'ffn_down=dev0'` on two devices.")
     .cure("leave out the override, or place as much on the other devices."),

@@ -1,5 +1,3 @@
-//! `--n-cpu-moe` above the number of layers.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! A context shared by too many sequences.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

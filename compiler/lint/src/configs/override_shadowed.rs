@@ -1,5 +1,3 @@
-//! Overrides whose tensors are already taken by an earlier override.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -11,11 +9,11 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0813",
         "an override loses tensors to an earlier one",
-        "The first `--override-tensor` that matches a tensor counts. An earlier one places some tensors of a later one \
-         elsewhere. tpc does not report an earlier pattern with fewer matches: it is an exception.",
+        "The first `--override-tensor` that matches a tensor counts, so an earlier override takes tensors from a \
+         later one. tpc does not report an earlier override with fewer matches, which is a deliberate exception.",
     )
     .example("`-ot 'ffn=CPU' -ot 'blk\\.0\\.=dev0'`: the feed-forward weights of block 0 stay on the host.")
-    .cure("put the more specific one first."),
+    .cure("put the more specific override first."),
     check: Check::Plan(check),
 };
 

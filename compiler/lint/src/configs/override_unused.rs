@@ -1,5 +1,3 @@
-//! Placement options without effect.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -10,7 +8,7 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0311",
         "a placement option does not match any tensor",
-        "The regex of an `--override-tensor` matches no tensor, or only tensors that an earlier one places. Or \
+        "The regex of an `--override-tensor` matches no tensor, or only tensors that an earlier override places. Or \
          `--n-cpu-moe` is given for layers without experts.",
     )
     .example("`-ot 'blk\\.99\\..*=CPU'` for a model of 32 layers.")
@@ -64,7 +62,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the length of the longest common substring.
 fn common(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut longest = 0;

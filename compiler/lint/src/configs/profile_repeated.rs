@@ -1,5 +1,3 @@
-//! More devices than the topology lists.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -13,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
         "The topology file lists fewer devices than `--devices` requests, so tpc uses the last profile for the others. \
          If they differ, shares and memory figures are wrong.",
     )
-    .example("a file of one device, used for four different ones.")
-    .cure("list each device, or check that all are alike."),
+    .example("a file with one device, used for four different devices.")
+    .cure("list each device, or check that all devices are the same."),
     check: Check::Plan(check),
 };
 

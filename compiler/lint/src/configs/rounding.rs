@@ -1,5 +1,3 @@
-//! Shares of weights that differ from `--tensor-split`.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -15,9 +13,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0307",
         "a device's share differs from the request",
-        "`--tensor-split` is followed as far as heads, quantisation blocks and whole layers allow. The message gives \
-         the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the layers \
-         (the output counts as one).",
+        "tpc follows `--tensor-split` as far as heads, quantisation blocks and whole layers allow. The message gives \
+         the requested and the actual share per device in per cent: of the weights, or with `-sm layer` of the \
+         layers (the output counts as one).",
     )
     .example("`-ts 9,1` for a model with 4 KV heads.")
     .cure("use proportions near the actual ones."),
@@ -69,7 +67,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the number of layers per device in a layer split; the output counts as one.
 fn layers(plan: &Plan<'_>) -> Vec<f64> {
     let placed = &plan.compiled.resolved.layer_placement;
     let mut out = vec![0.0; plan.report.devices.len()];

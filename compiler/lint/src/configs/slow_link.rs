@@ -1,5 +1,3 @@
-//! Splits that spend most of their time in all-reduces.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

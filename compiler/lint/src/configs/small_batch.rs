@@ -1,5 +1,3 @@
-//! Very small prompt batches.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

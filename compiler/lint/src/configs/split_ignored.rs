@@ -1,5 +1,3 @@
-//! `--tensor-split` on one device.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! A KV cache in f32.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 

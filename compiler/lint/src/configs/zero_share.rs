@@ -1,5 +1,3 @@
-//! Devices with a share of 0.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

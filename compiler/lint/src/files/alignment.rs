@@ -1,5 +1,3 @@
-//! A tensor alignment below 32 bytes.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

@@ -1,5 +1,3 @@
-//! Weights stored in two forms.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

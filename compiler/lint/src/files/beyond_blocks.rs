@@ -1,5 +1,3 @@
-//! Blocks beyond `block_count`.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

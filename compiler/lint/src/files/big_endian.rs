@@ -1,5 +1,3 @@
-//! Big-endian files.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

@@ -1,5 +1,3 @@
-//! A tensor whose quantisation block length differs between layers.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;

@@ -1,5 +1,3 @@
-//! A `general.file_type` that does not match any matrix.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;

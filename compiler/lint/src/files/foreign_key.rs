@@ -1,5 +1,3 @@
-//! Keys of another architecture.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;

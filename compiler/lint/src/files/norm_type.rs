@@ -1,5 +1,3 @@
-//! Vectors in half precision.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 

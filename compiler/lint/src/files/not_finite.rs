@@ -1,5 +1,3 @@
-//! Infinities and NaNs among the weights.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 
@@ -21,7 +19,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The maximum number of elements of a checked tensor.
 const MOST: u64 = 1 << 20;
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {

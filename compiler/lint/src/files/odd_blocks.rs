@@ -1,5 +1,3 @@
-//! Widths with a number of quantisation blocks that does not divide evenly.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
@@ -20,7 +18,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The matrices that are contracted over a feed-forward width.
 const CONTRACTED: [&str; 3] = [
     "ffn_down.weight",
     "ffn_down_exps.weight",
@@ -31,7 +28,7 @@ struct Uneven<'f> {
     role: &'static str,
     tensor: &'f TensorInfo,
     blocks: u64,
-    /// The number of blocks per row if each has 32 elements.
+    /// Number of blocks per row with 32 elements per block.
     short: u64,
 }
 
@@ -113,7 +110,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             rest => message!("only {} devices cannot share evenly", list(rest)),
         };
         let help = message!(
-            "a type with blocks of 32 makes {} of them, which {}",
+            "a type with blocks of 32 makes {} blocks, which {}",
             u.short,
             rest
         );

@@ -1,5 +1,3 @@
-//! The version of the quantisation format.
-
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, File, Lint};

@@ -1,5 +1,3 @@
-//! A RoPE base for short contexts in a model with a long context.
-
 use tpc_ir::Code;
 use tpc_ir::Op;
 

@@ -1,5 +1,3 @@
-//! YaRN without a scaling factor.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

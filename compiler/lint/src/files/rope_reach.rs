@@ -1,5 +1,3 @@
-//! A context that RoPE scaling does not reach.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

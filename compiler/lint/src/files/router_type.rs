@@ -1,5 +1,3 @@
-//! Quantised routers.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

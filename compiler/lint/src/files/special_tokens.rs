@@ -1,5 +1,3 @@
-//! Special tokens beyond the vocabulary.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

@@ -1,5 +1,3 @@
-//! Tokenizer lists of different lengths.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

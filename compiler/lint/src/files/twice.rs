@@ -1,5 +1,3 @@
-//! Tied outputs that are stored twice.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

@@ -1,5 +1,3 @@
-//! Keys that engines do not read.
-
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, File, Lint};
@@ -20,7 +18,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The known keys without the architecture prefix.
 const KNOWN: &str = include_str!("known_keys.txt");
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {

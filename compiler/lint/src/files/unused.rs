@@ -1,5 +1,3 @@
-//! Tensors that the architecture does not use.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

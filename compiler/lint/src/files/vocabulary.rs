@@ -1,5 +1,3 @@
-//! Different numbers of tokens and embeddings.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};

@@ -1,5 +1,3 @@
-//! Tensor data that was never written.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, File, Lint};
@@ -20,7 +18,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::File(check),
 };
 
-/// The number of sampled places, and the bytes at each.
 const PLACES: usize = 32;
 const WINDOW: usize = 64;
 

@@ -1,5 +1,3 @@
-//! Caches that are written but never read.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::Code;

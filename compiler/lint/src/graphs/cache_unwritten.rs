@@ -1,5 +1,3 @@
-//! Attention to a cache that is never written.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::Code;

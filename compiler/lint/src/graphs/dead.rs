@@ -1,5 +1,3 @@
-//! Ops with unused results.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Norms whose epsilon differs between layers.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;
@@ -13,8 +11,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0648",
         "a norm's epsilon differs between layers",
-        "Models have one epsilon per kind of norm. Reading it from two keys, or a constant in one place, gives such a \
-         graph.",
+        "Models have one epsilon per kind of norm. The usual causes are two keys for one epsilon, or a constant in \
+         one place.",
     )
     .example("`attn_norm` with 1e-6 in the first layer and 1e-5 in the others.")
     .cure("use the epsilon of the model's configuration in every layer."),

@@ -1,5 +1,3 @@
-//! Rotations that merge heads and tokens.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Query heads that the KV heads do not divide.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};
@@ -11,8 +9,8 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0658",
         "KV heads do not divide the query heads",
-        "The number of query heads is not a multiple of the KV heads: ggml aborts. The usual cause is a reshape with a \
-         wrong head size.",
+        "The number of query heads is not a multiple of the number of KV heads: ggml aborts. The usual cause is a \
+         reshape with a wrong head size.",
     )
     .example("24 query heads and 5 KV heads, because of a wrong head size.")
     .cure("check the head sizes of the reshapes before attention."),

@@ -1,5 +1,3 @@
-//! Arithmetic in half precision.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 

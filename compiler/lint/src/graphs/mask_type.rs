@@ -1,5 +1,3 @@
-//! Attention masks of the wrong type.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 
@@ -12,7 +10,7 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::warning(
         "TPC0645",
         "an attention mask has the wrong type",
-        "`FLASH_ATTN_EXT` takes a mask in f16, `SOFT_MAX` one in f16 or f32. ggml aborts with another type.",
+        "`FLASH_ATTN_EXT` takes a mask in f16, `SOFT_MAX` a mask in f16 or f32. ggml aborts with another type.",
     )
     .example("the f32 mask of `SOFT_MAX` passed on to `FLASH_ATTN_EXT`.")
     .cure("cast the mask once, before the first layer."),

@@ -1,5 +1,3 @@
-//! Copies of tensors that are already packed.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

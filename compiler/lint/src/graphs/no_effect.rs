@@ -1,5 +1,3 @@
-//! Ops without effect.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Attention to a cache without a mask.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! A layer with a different structure from all others.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;

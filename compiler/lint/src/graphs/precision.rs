@@ -1,5 +1,3 @@
-//! Attention that may be summed in f16.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 

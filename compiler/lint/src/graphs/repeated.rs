@@ -1,5 +1,3 @@
-//! Ops that are computed twice.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;

@@ -1,5 +1,3 @@
-//! RoPE with impossible parameters.
-
 use tpc_ir::Code;
 use tpc_ir::DType;
 
@@ -20,12 +18,11 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Graph(check),
 };
 
-/// Returns the defect of a rotation of rows with `len` elements.
 fn parameters(p: &Rope, len: u64) -> Option<String> {
     let (rotated, base) = (p.n_dims, p.freq_base);
     if rotated == 0 || rotated % 2 != 0 {
         return Some(format!(
-            "{rotated} rotated elements: the number must be even and above 0"
+            "the number of rotated elements, {rotated}, is odd or 0"
         ));
     }
     if rotated > len {

@@ -1,5 +1,3 @@
-//! A layer with a different attention scale.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::Code;

@@ -1,5 +1,3 @@
-//! Weights and inputs that no op reads.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

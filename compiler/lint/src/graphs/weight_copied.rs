@@ -1,5 +1,3 @@
-//! Weights that are rearranged for every batch.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

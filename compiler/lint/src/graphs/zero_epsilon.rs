@@ -1,5 +1,3 @@
-//! Norms whose epsilon is 0.
-
 use tpc_ir::Code;
 
 use super::{Capture, Check, EntityKind, Lint};

@@ -1,5 +1,3 @@
-//! Devices or a host with too little memory.
-
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, Lint, Plan};

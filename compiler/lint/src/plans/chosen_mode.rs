@@ -1,5 +1,3 @@
-//! The split mode that `--split-mode auto` chose.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -12,9 +10,9 @@ pub(crate) static LINT: Lint = Lint {
     code: Code::note(
         "TPC0310",
         "the split mode that `auto` chose",
-        "`--split-mode auto` plans one device, layers, tensors, and layers among groups that split tensors. It chooses \
-         the lowest cost of decoding, prompts and the fullest device's memory; a mode that does not fit only if none \
-         fits.",
+        "`--split-mode auto` plans one device, layers, tensors, and layers among groups that split tensors. It \
+         chooses the mode with the lowest cost of decoding, prompts and memory on the fullest device. It considers \
+         modes that do not fit only if no mode fits.",
     )
     .cure("no action needed; choose a mode with `-sm tensor`, `-sm layer` or `-sm none`."),
     check: Check::Plan(check),
@@ -51,7 +49,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         ),
         false => message!("no mode fits; showing {}, the closest", chosen.name),
     };
-    // A candidate of equal fit has a lower estimate than the chosen one.
+    // A candidate of equal fit has a lower estimate than the chosen mode.
     let beaten =
         |c: &&Candidate| c.fits == chosen.fits && c.estimate.decode_us < chosen.estimate.decode_us;
     let equal = match all.iter().filter(beaten).any(|c| c.within_error) {

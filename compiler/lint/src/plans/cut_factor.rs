@@ -1,5 +1,3 @@
-//! Reshapes and slices that end inside a factor.
-
 use tpc_ir::{Code, Graph, Inst, Severity, text};
 use tpc_passes::factors::{Factors, cut_reshape, factor_positions};
 
@@ -121,7 +119,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Returns the ops like this one: the same op, and the same result name except for the layer.
+/// Returns the instructions with the same op and, except for the layer, the same result name.
 fn similar_ops(graph: &Graph, factors: &Factors, inst: Inst) -> Vec<Inst> {
     let kind = |inst: Inst| {
         let data = graph.inst(inst);

@@ -1,5 +1,3 @@
-//! Element types that only `ik_llama.cpp` runs.
-
 use tpc_ir::{Code, Severity};
 use tpc_passes::machine::Engine;
 

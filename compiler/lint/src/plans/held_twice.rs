@@ -1,5 +1,3 @@
-//! Weights with several copies.
-
 use tpc_ir::{Code, Severity};
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! Devices without work in an op or in the whole plan.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! Splits that are not faster than one device.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

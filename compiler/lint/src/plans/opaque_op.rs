@@ -1,5 +1,3 @@
-//! Weights and states that stay whole because of ops without a sharding rule.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Bindings, Code, Inst, Op, Place, Value};
@@ -30,7 +28,6 @@ const SHOWN: usize = 3;
 struct Kind {
     name: String,
     insts: Vec<Inst>,
-    /// Values with a factor that cannot be split.
     kept: BTreeSet<Value>,
 }
 

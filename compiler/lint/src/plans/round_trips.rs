@@ -1,5 +1,3 @@
-//! Values that are copied to the host and back for every token.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Code, Op, Output, Place, Severity, Value};
@@ -85,7 +83,6 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     });
 }
 
-/// True if the memory of every device is known.
 fn is_known(plan: &Plan<'_>) -> bool {
     let topology = &plan.placement.topology;
     (0..plan.placement.devices.len()).all(|d| topology.device(d).memory.is_some())

@@ -1,5 +1,3 @@
-//! KV heads that several devices share.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};

@@ -1,5 +1,3 @@
-//! Image and sound encoders in a text model's file.
-
 use std::collections::BTreeSet;
 
 use tpc_ir::{Code, Severity};

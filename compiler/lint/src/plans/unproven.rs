@@ -1,5 +1,3 @@
-//! A search that did not price every assignment.
-
 use tpc_ir::Code;
 
 use super::{Check, EntityKind, Lint, Plan};
@@ -11,7 +9,7 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0303",
         "the splits are not proven cheapest",
         "A layer has more compatible assignments of splits than the search prices. The plan is correct and the \
-         cheapest of the priced ones; the message bounds the excess over the cheapest of all.",
+         cheapest of the priced plans; the message bounds its excess over the cheapest plan.",
     )
     .cure("no action needed."),
     check: Check::Plan(check),

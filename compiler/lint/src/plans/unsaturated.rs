@@ -1,5 +1,3 @@
-//! Rewriting that stopped at a limit.
-
 use tpc_ir::Code;
 use tpc_passes::rewrite::StopReason;
 

@@ -1,5 +1,3 @@
-//! Work that every device repeats.
-
 use std::collections::BTreeMap;
 
 use tpc_ir::{Code, Inst, Place, Unreduced, Value};
@@ -25,7 +23,6 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Ops of one kind: total time, number, and the slowest op with its time.
 struct Kind {
     us: f64,
     count: usize,

@@ -1,5 +1,3 @@
-//! Matrices that stay whole on every device.
-
 use tpc_ir::{Bindings, Code, Graph, Inst, Op, Place, Severity, Value};
 use tpc_passes::factors::Selection;
 use tpc_passes::plan::{Refusal, refusal};
@@ -24,8 +22,8 @@ pub(crate) static LINT: Lint = Lint {
     check: Check::Plan(check),
 };
 
-/// Returns the reason why each axis factor stays whole. The flag is true if a factor can be split, but the split costs
-/// more than it gains.
+/// Returns the reason why each axis factor stays whole. The flag is true if a factor can be split, but the split
+/// costs more than it gains.
 fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
     let planned = &plan.compiled.planned;
     let mut reasons = Vec::new();
@@ -134,7 +132,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
             group.reason
         );
         let name = layer_name(&group.first);
-        // A choice of the planner is only a note.
+        // The planner's own choice is only a note.
         out.push(match group.is_chosen {
             true => LINT.milder_finding(name, message),
             false => LINT.finding(name, message),

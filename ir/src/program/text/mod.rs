@@ -26,22 +26,21 @@
 //! | statement | meaning |
 //! |---|---|
 //! | `shape` | the largest value of each symbol in batches of a shape; an omitted symbol is 1 |
-//! | `arena` | its place, its kind of content, and its bytes |
-//! | `buffer` | its arena, the storage format unless it is the file's, and the ranges `offset:bytes`, one per shape for work |
+//! | `arena` | place, kind of content, and size in bytes |
+//! | `buffer` | arena, storage format unless it is the file's, and ranges `offset:bytes`, one per shape for work |
 //! | `home` | the buffer of a value, the bytes to its first element, and the strides of the axes in bytes; without strides it is dense |
-//! | `launch` | its kernel, its places, and its work |
+//! | `launch` | kernel, places, and work |
 //! | `compute`, `transfer` | the covered instructions, each named by its first result |
 //! | `store` | the number of the `output` line whose value becomes the content of its state, from 0 |
-//! | `phase` | the number of tokens after the batch that it needs; the queues of the phase follow |
-//! | `queue` | launches, and waits: `@dev0:3` waits until the queue of that place has done three steps |
+//! | `phase` | the number of tokens needed after the batch; the queues of the phase follow |
+//! | `queue` | launches, and waits: `@dev0:3` waits until the queue of that place has completed three steps |
 //!
-//! The rules of the graph's text form for lines, comments, handles, sizes and defects apply. Only waits refer to later
-//! lines.
+//! Lines, comments, handles, sizes and defects follow the graph's text form. Only waits refer to later lines.
 //!
 //! Invariants:
 //!
-//! - For every program that the [verifier](super::verify()) accepts, parsing the output of [`print()`] yields an equal
-//!   program.
+//! - For every program that the [verifier](super::verify()) accepts, parsing the output of [`print()`] yields an
+//!   equal program.
 //! - Printing a parsed program is canonical.
 //! - The parser never panics. Its time and memory are linear in the text's length.
 

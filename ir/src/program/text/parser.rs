@@ -1,5 +1,3 @@
-//! Parsing of programs.
-
 use std::collections::HashMap;
 
 use super::spans::Spans;
@@ -18,7 +16,7 @@ use crate::types::RANK;
 use crate::verify::stage::Violations;
 use crate::verify::{Verified, stage};
 
-/// A program, unverified including its graph, and the positions of its parts in the text.
+/// An unverified program and the positions of its parts in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedProgram {
     graph: Graph,
@@ -41,7 +39,7 @@ impl ParsedProgram {
     /// Verifies the graph; the rest of the program stays unverified.
     ///
     /// # Errors
-    /// Fails if the graph is not at the stage of programs.
+    /// Returns an error if the graph is not at the stage of programs.
     pub fn program(self) -> Result<Program, Violations> {
         Ok(Program {
             graph: Verified::<stage::Programs>::new(self.graph)?,
@@ -55,8 +53,7 @@ impl ParsedProgram {
     }
 }
 
-/// Parses a program in [this form](super). Buffers may use the given storage formats and the file's format. Time and
-/// memory are linear in the length of the text.
+/// Parses a program in [this form](super). Buffers may use the given storage formats and the file's format.
 ///
 /// # Errors
 /// Returns the defects by line, at most one per line and [`MAX_ERRORS`] in all.
@@ -124,7 +121,6 @@ struct Lines {
 }
 
 impl Lines {
-    /// Reads `shape {n_tokens = 1}`.
     fn shape(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         p.expect(b'{', "`{` and the largest sizes")?;
         let mut most = Bindings::default();
@@ -132,7 +128,7 @@ impl Lines {
         p.list(b'}', "`,` or `}`", |p| {
             let (word, span) = p.word("a symbol such as `n_tokens`")?;
             let Some(symbol) = Symbol::from_name(word) else {
-                let defect = "it is not a symbol";
+                let defect = "unknown symbol";
                 return Err(ParseError::new(ParseErrorKind::Size { defect }, span));
             };
             if std::mem::replace(&mut given[symbol as usize], true) {
@@ -149,7 +145,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `arena a0 @dev0 work size 64`.
     fn arena(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Arena)?;
         let place = place(p)?;
@@ -172,7 +167,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `buffer b0 = a0 [0:64, 0:128]`.
     fn buffer(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Buffer)?;
         p.expect(b'=', "`=`")?;
@@ -205,7 +199,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `home v0 = b0 at 64 strides [4, 64, 64, 64]`.
     fn home(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Value)?;
         let referent = p.names.get(Kind::Value, n, &format!("v{n}"), handle)?;
@@ -256,7 +249,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `launch l0 "mul_mat" @dev0 = compute v3`.
     fn launch(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let (n, _, handle) = p.handle(Kind::Launch)?;
         let kernel = p.string_literal("the kernel's name in quotes")?;
@@ -275,7 +267,7 @@ impl Lines {
             Work::Transfer(inst(p)?)
         } else if p.eat_word("store")? {
             let (output, span) = p.int("the number of an output")?;
-            let defect = "an output's number beyond 2^32 - 1";
+            let defect = "the output number exceeds 2^32 - 1";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             Work::Store(usize::try_from(output).map_err(large)?)
         } else {
@@ -293,7 +285,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `phase 0`. A rejected line also begins a phase, so that its queues are not reported.
+    /// A rejected line also begins a phase, so that its queues are not reported.
     fn phase(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         self.phases.push(Phase {
             lookahead: 0,
@@ -303,7 +295,7 @@ impl Lines {
         self.spans.queues.push(Vec::new());
         let (ahead, span) = p.int("the number of tokens ahead")?;
         p.expect_end()?;
-        let defect = "a number of tokens beyond 2^32 - 1";
+        let defect = "the number of tokens exceeds 2^32 - 1";
         let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
         let ahead = u32::try_from(ahead).map_err(large)?;
         if let (Some(phase), Some(span)) = (self.phases.last_mut(), self.spans.phases.last_mut()) {
@@ -313,7 +305,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads `queue @dev0 = [l0, @dev1:3, l1]`.
     fn queue(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         let at = place(p)?;
         p.expect(b'=', "`=`")?;
@@ -331,7 +322,7 @@ impl Lines {
             let place = place(p)?;
             p.expect(b':', "`:` and a number of steps")?;
             let (steps, span) = p.int("a number of steps")?;
-            let defect = "a number of steps beyond a queue's limit";
+            let defect = "the number of steps exceeds the limit of a queue";
             let large = |_| ParseError::new(ParseErrorKind::Number { defect }, span);
             let steps = usize::try_from(steps).map_err(large)?;
             pending.push(UnresolvedWait {
@@ -363,7 +354,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Resolves the queues that waits name; takes the first queue of a place.
+    /// Resolves the queues named by waits to the first queue of each place.
     fn resolve(&mut self) -> Vec<ParseError> {
         let positions: Vec<HashMap<Place, usize>> = self
             .phases
@@ -414,7 +405,7 @@ fn strides(p: &mut Parser<'_>) -> Result<[crate::dims::Dim; RANK], ParseError> {
     })
 }
 
-/// Reads an instruction, named by a result. Names of rejected lines are handled earlier.
+/// Reads an instruction, named by a result.
 fn inst(p: &mut Parser<'_>) -> Result<Inst, ParseError> {
     Ok(match p.referent(Kind::Value)? {
         Referent::Entity(i) => p.graph.value(Value::new(i)).def.0,

@@ -1,5 +1,3 @@
-//! Printing of programs.
-
 use std::fmt;
 
 use super::spans::Spans;
@@ -52,7 +50,6 @@ struct Lines {
 }
 
 impl Lines {
-    /// Separates kinds of statements by an empty line.
     fn gap(&mut self) {
         self.printer.text.push('\n');
     }

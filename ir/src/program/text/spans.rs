@@ -1,5 +1,3 @@
-//! The positions of a program's parts in its text.
-
 use std::fmt;
 
 use crate::entity::{Arena, Buffer, Launch, Value};
@@ -52,18 +50,18 @@ pub struct Spans {
     pub arenas: Vec<Span>,
     /// The lines of the buffers.
     pub buffers: Vec<Span>,
-    /// Per value, the line of its home.
+    /// The line of each value's home.
     pub homes: Vec<Option<Span>>,
     /// The lines of the launches.
     pub launches: Vec<Span>,
     /// The lines of the phases.
     pub phases: Vec<Span>,
-    /// Per phase, the lines of its queues.
+    /// The lines of each phase's queues.
     pub queues: Vec<Vec<Span>>,
 }
 
 impl Spans {
-    /// Returns the span of a part; `None` for an absent part.
+    /// Returns the span of a part, if present.
     pub fn get(&self, part: Part) -> Option<Span> {
         match part {
             Part::Graph(e) => self.graph.get(e),

@@ -1,5 +1,3 @@
-//! Round trips, recovery, and hostile texts.
-
 use std::time::{Duration, Instant};
 
 use super::{ParsedProgram, Part, print};
@@ -214,7 +212,6 @@ fn defects_are_reported_on_their_lines() {
     check("phase 0", "phase 4294967296", "TPC0204", "4294967296");
     check("[@dev0:4, l6]", "[@dev0:4, l9]", "TPC0209", "l9");
     check("queue @dev0 = [l0, l2, l4, l5]", "", "TPC0209", "@dev0:4");
-    // A queue before the first phase is an error.
     let errors = errors(&SAMPLE.replacen("phase 0\n", "", 1));
     let codes: Vec<&str> = errors.iter().map(|e| e.code().id).collect();
     assert_eq!(codes, ["TPC0205"; 3]);

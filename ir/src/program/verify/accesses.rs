@@ -1,5 +1,3 @@
-//! The values that a launch reads and writes.
-
 use crate::entity::{Inst, Launch, Value};
 use crate::program::{Program, Work};
 

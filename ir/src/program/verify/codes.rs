@@ -1,4 +1,4 @@
-//! The codes of violated invariants, TPC0270 to TPC0279, in the order of the list in [the module](super).
+//! The codes of violated invariants, TPC0270 to TPC0279.
 
 crate::codes! {
     pub(super) static;
@@ -6,7 +6,7 @@ crate::codes! {
     DANGLING = error(
         "TPC0270",
         "program refers to a missing part",
-        "A program names a part that does not exist, or a value lacks a memory location.",
+        "A reference is invalid, or a value lacks a memory location.",
     )
     .cure("compile the model again. If a new artefact fails too, report this bug in tpc.");
 
@@ -20,16 +20,16 @@ crate::codes! {
     COVER = error(
         "TPC0272",
         "instruction not covered by exactly one launch",
-        "One launch covers each computing instruction, and runs once per queue of its places, in the phase of its \
-         tokens. Leaves need no launch, and views only if copied.",
+        "Exactly one launch covers each computing instruction. The launch is once in the queue of each of its places, \
+         in the phase of its tokens. Leaves and views that are not copied need no launch.",
     )
     .cure("compile the model again.");
 
     LAUNCH = error(
         "TPC0273",
         "launch does not fit its instructions",
-        "A launch runs at the place of its instructions, a transfer at each result's. Values that enter or leave \
-         need a memory location.",
+        "A launch runs at the place of its instructions, a transfer at the places of its results. Its operands \
+         and stored results need a memory location.",
     )
     .cure("compile the model again.");
 
@@ -44,21 +44,21 @@ crate::codes! {
     BOUNDS = error(
         "TPC0275",
         "value exceeds its buffer or its arena",
-        "For the largest batches, values must fit buffers, and buffers arenas. Buffers begin at multiples of 16 \
-         bytes; persistent ones must not overlap.",
+        "For the largest batches, values must fit their buffers, and buffers their arenas. Buffers begin at multiples \
+         of 16 bytes; persistent buffers must not overlap.",
     )
     .cure("compile the model again.");
 
     DEADLOCK = error(
         "TPC0276",
         "queues deadlock",
-        "A queue waits for a missing step, queues wait in a circle, or collectives meet in different orders.",
+        "A queue waits for a missing step, queues wait for each other, or collectives run in different orders.",
     )
     .cure("compile the model again.");
 
     STALE = error(
         "TPC0277",
-        "step reads memory without its valid content",
+        "step reads memory without valid content",
         "A launch, output or final state reads bytes before the value is computed, or after it is overwritten.",
     )
     .cure("compile the model again.");

@@ -1,5 +1,3 @@
-//! Checks the homes of values.
-
 use super::accesses::reads;
 use super::structure::{covering_launches, is_leaf};
 use super::{ProgramError, codes};
@@ -54,7 +52,7 @@ fn check_view(program: &Program, value: Value, home: &Home) -> Result<(), String
     Ok(())
 }
 
-/// Checks that a value is in an arena of its place and kind, and that the layout of a non-view suits its op.
+/// Checks the arena of a value, and the layout unless the value is a view.
 fn check_place(program: &Program, value: Value, home: &Home, covered: bool) -> Result<(), String> {
     let graph = &program.graph;
     let data = graph.value(value);
@@ -176,7 +174,6 @@ fn check_needed_homes(
     }
 }
 
-/// Checks that buffers end within their arenas and that persistent buffers do not overlap.
 fn buffers(program: &Program, errors: &mut Vec<ProgramError>) {
     let mut wrong = |buffer: Buffer, what: String| {
         errors.push(ProgramError::new(

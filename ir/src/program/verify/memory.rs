@@ -14,7 +14,6 @@ use crate::program::text::Part;
 use crate::program::{ArenaKind, Extent, LaunchData, Phase, Program, Step, Work};
 use crate::text::Entity;
 
-/// The number of violations that ends a run.
 const MOST: usize = 20;
 
 pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
@@ -27,7 +26,7 @@ pub(super) fn check(program: &Program, errors: &mut Vec<ProgramError>) {
         if ended {
             run.finish();
         }
-        // Most violations of one shape recur in all others.
+        // Most violations of one shape recur in the others.
         if !run.errors.is_empty() {
             errors.append(&mut run.errors);
             return;
@@ -211,7 +210,6 @@ impl<'a> Run<'a> {
         let queues = phase.queues.len();
         let mut at = vec![0; queues];
         let mut clocks = vec![Clock::new(queues); queues];
-        // Per queue, its clock after each step.
         let mut history: Vec<Vec<Clock>> = vec![Vec::new(); queues];
         loop {
             let mut moved = false;
@@ -400,8 +398,8 @@ impl<'a> Run<'a> {
         None
     }
 
-    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, and
-    /// only if the others do not read the updated operand.
+    /// True if the launch may write `value` over `read`. In a launch of several instructions only an update may, if
+    /// the other instructions do not read the updated operand.
     fn may_overwrite(&self, launch: Launch, value: Value, read: Value) -> bool {
         let graph = &self.program.graph;
         let inst = graph.value(value).def.0;

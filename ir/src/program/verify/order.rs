@@ -1,12 +1,10 @@
-//! Vector clocks.
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) queue: usize,
     pub(super) step: usize,
 }
 
-/// Per queue, the number of completed steps.
+/// The number of completed steps of each queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Clock(pub(super) Vec<usize>);
 

@@ -1,5 +1,3 @@
-//! Phases and queues: the positions of launches.
-
 use super::accesses::reads;
 use super::{ProgramError, codes};
 use crate::entity::Launch;
@@ -19,7 +17,7 @@ fn phases(program: &Program, errors: &mut Vec<ProgramError>) {
     for (n, pair) in program.phases.windows(2).enumerate() {
         if pair[0].lookahead >= pair[1].lookahead {
             let what = format!(
-                "phase {} must need more tokens than the phase before it",
+                "phase {} does not need more tokens than the phase before it",
                 n + 1
             );
             wrong(Part::Phase(n + 1), what);

@@ -1,5 +1,3 @@
-//! Verifies handles, shapes, covered instructions, and launches.
-
 use super::{ProgramError, codes, queues};
 use crate::dims::Symbol;
 use crate::entity::{Buffer, Inst, Launch, Value};
@@ -10,7 +8,7 @@ use crate::program::text::Part;
 use crate::program::{Program, Step, Work};
 use crate::text::Entity;
 
-/// True for categories that launches never cover.
+/// True if launches never cover the op.
 pub(super) fn is_leaf(op: &Op) -> bool {
     matches!(op.category(), OpCategory::Stored | OpCategory::Input)
 }
@@ -168,7 +166,7 @@ fn computes(program: &Program, insts: &[Inst], places: &[Place]) -> Result<(), S
         return Err(format!("its collective is at {meeting:?}"));
     }
     if !collective && places.len() != 1 {
-        return Err("a computation without a collective has one place".into());
+        return Err("a computation without a collective does not have exactly one place".into());
     }
     for inst in &insts[usize::from(collective)..] {
         let data = data(inst);

@@ -1,8 +1,7 @@
-//! Shardings: each is well formed, and the shardings of an op's tensors satisfy its rule.
+//! Checks that each sharding is well formed, and that an op's shardings satisfy its rule.
 //!
-//! The check is independent of the planner. `values.rs` checks single shardings; `transfers.rs` checks leaves, copies
-//! and collectives. `ops.rs` checks all other ops: it solves the rule's equations on trees labelled with the shardings'
-//! classes. Different labels do not unify.
+//! The check is independent of the planner. Except for leaves, copies and collectives, it solves the rule's equations
+//! on trees labelled with the shardings' classes. Different labels do not unify.
 
 mod ops;
 mod roles;

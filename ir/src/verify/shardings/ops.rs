@@ -1,5 +1,3 @@
-//! Ops that compute: equations, roles, and unreduced values.
-
 use super::{Faults, ShardingRule, is_unreduced, roles};
 use crate::entity::Value;
 use crate::factor::{Axes, Space, solve};

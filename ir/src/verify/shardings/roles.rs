@@ -1,10 +1,9 @@
-//! The roles of an op's rule, given the labels of its tensors.
-
 use crate::entity::Class;
 use crate::factor::{Axes, Label, Space, Var};
 use crate::op::{ActiveRoles, Role, Rule};
 
-/// The split factors that have a role in the op. The last three fields describe axes that prevent the op from running.
+/// The split factors that have a role in the op. The last three fields describe axes that prevent the op from
+/// running.
 pub(in crate::verify) struct Roles {
     pub(in crate::verify) active: ActiveRoles,
     pub(in crate::verify) whole: Option<String>,
@@ -12,7 +11,7 @@ pub(in crate::verify) struct Roles {
     pub(in crate::verify) mixed: Option<String>,
 }
 
-/// Returns the roles of the split factors; `space` has the rule's equations solved.
+/// Returns the roles of the split factors; `space` has solved the rule's equations.
 pub(in crate::verify) fn roles(
     space: &Space,
     rule: &Rule,

@@ -1,5 +1,3 @@
-//! Leaves, copies and collectives: unreduced, split and whole values.
-
 use super::{Faults, ShardingRule, is_unreduced};
 use crate::entity::Value;
 use crate::graph::{Graph, InstData};
@@ -27,8 +25,6 @@ pub(super) fn copy(graph: &Graph, data: &InstData, faults: &mut Faults<'_>) {
     }
 }
 
-/// Checks that reductions take unreduced and other collectives reduced values, and that parts are ranges of the op's
-/// axis.
 pub(super) fn collective(
     graph: &Graph,
     data: &InstData,
@@ -57,7 +53,6 @@ pub(super) fn collective(
     }
 }
 
-/// True if the split value of a gather or reduce-scatter on a group is divided into ranges of the op's axis.
 fn has_parts_of_axis(graph: &Graph, data: &InstData) -> bool {
     if !matches!(graph.value(data.operands[0]).place, Place::Group(_)) {
         return true;

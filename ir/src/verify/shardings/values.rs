@@ -1,5 +1,3 @@
-//! Verifies the sharding of one value: trees, storage granule, and parts.
-
 use super::{Faults, ShardingRule};
 use crate::graph::{Graph, ValueData};
 use crate::op::Op;
@@ -12,7 +10,7 @@ pub(super) fn check(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     }
     let sharding = &data.sharding;
     if sharding.is_split() && sharding.unreduced != Unreduced::None {
-        let detail = "is split and unreduced at once";
+        let detail = "is both split and unreduced";
         faults.add(ShardingRule::SplitAndUnreduced, detail);
     }
     if let Unreduced::OwnerMasked(c) = sharding.unreduced
@@ -86,7 +84,6 @@ fn classes_per_term(tree: &AxisTree) -> usize {
     }
 }
 
-/// Checks that only a weight split on axis 0 has a storage granule: its block, or a part of it that devices may store.
 fn granule(graph: &Graph, data: &ValueData, faults: &mut Faults<'_>) {
     let granule = data.sharding.granule;
     if granule == 1 {
