@@ -252,11 +252,19 @@ pub(super) fn ubatch_size() -> Reader<u64> {
 }
 
 pub(super) fn parallel() -> Reader<u64> {
-    counts(|text| count("--parallel", text, 1, "give a number of sequences, at least 1"))
+    counts(|text| {
+        count(
+            "--parallel",
+            text,
+            1,
+            "give a number of sequences, at least 1",
+        )
+    })
 }
 
 pub(super) fn depth() -> Reader<u64> {
-    const HELP: &str = "give the number of tokens in the cache, such as 4096 or 4k, at most the context";
+    const HELP: &str =
+        "give the number of tokens in the cache, such as 4096 or 4k, at most the context";
     counts(|text| count("--depth", text, 0, HELP))
 }
 
