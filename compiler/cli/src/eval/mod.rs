@@ -1,4 +1,4 @@
-//! `tpc eval`: runs tokens through the devices' programs, and compares or writes logits.
+//! `tpc eval`: runs tokens through the devices' programs; compares or writes the logits.
 
 mod execute;
 
@@ -53,7 +53,7 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
 }
 
 fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> {
-    // The reference executor is exact, so its caches default to f32.
+    // The reference executor is exact, so the default cache type is f32.
     let defaults = Defaults {
         cache: DType::F32,
         split_mode: SplitMode::Auto,
@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         _ => "--tokens".to_owned(),
     };
     check_tokens(tokens.iter().copied(), ready.n_vocab, &whose)?;
-    // Programs hold the logits of `ready.outputs` tokens. The reference executor is not limited.
+    // A program computes the logits of `ready.outputs` tokens. The reference executor has no such limit.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
         ExecutorKind::Cpu
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         name: args.subject.path(),
         file: &opened.file,
         model: &ready,
-        // The options' context decides the graph; cells are allocated only for the tokens to run.
+        // The options' context determines the graph, but cells are allocated only for these tokens.
         ctx_size: tokens.len(),
         batch,
         outputs: batch,

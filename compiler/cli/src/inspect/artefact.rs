@@ -1,4 +1,4 @@
-//! Reports an artefact's content.
+//! Reports the content of an artefact.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -87,7 +87,7 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
     }
 }
 
-/// Formats shapes like the text form of programs.
+/// Formats shapes in the text form of programs.
 fn shapes(program: &Program) -> Vec<String> {
     let each = program.shapes.iter().map(|s| {
         let sizes = tpc_ir::Symbol::ALL.into_iter().filter_map(|symbol| {
@@ -113,7 +113,6 @@ fn arenas(program: &Program) -> Vec<ArenaReport> {
     each.collect()
 }
 
-/// Formats the report as text, with all options if `verbose`.
 fn text(report: &Report<'_>, verbose: bool) -> String {
     let m = report.manifest;
     let mut out = format!(

@@ -1,9 +1,7 @@
 //! Times another program in alternation with tpc.
 //!
 //! A machine's speed changes from minute to minute, so only speeds measured together are comparable. Each round runs
-//! both programs; every second round swaps the order. The report prints the median and the range of the rounds' ratios.
-//!
-//! `child` runs the other program; `speeds` reads its speeds.
+//! both programs; every second round swaps the order. The report has the median and the range of the ratios.
 
 mod child;
 mod speeds;
@@ -23,7 +21,7 @@ use crate::progress::Progress;
 use child::Signals;
 use speeds::Speeds;
 
-/// Lines of standard error that a diagnostic shows.
+/// The maximum number of lines of standard error in a diagnostic.
 const ERROR_LINES: usize = 5;
 
 pub(super) struct Other<'a> {
@@ -39,7 +37,7 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// Returns the program's file name: the first word that does not set a variable.
+    /// Returns the program's file name, after any variable assignments.
     fn name(&self) -> &'a str {
         let mut words = self.command.split_whitespace();
         let program = words.find(|w| !w.contains('=')).unwrap_or(self.command);
@@ -75,7 +73,7 @@ impl<'a> Other<'a> {
         Ok(speeds)
     }
 
-    /// Returns the tests that both programs measure, from one run of the other program, which also warms up.
+    /// Returns the tests of both programs. Runs the other program once, which also warms up.
     fn common(&self, tests: &[Test]) -> Result<Vec<Test>, Failure> {
         let found = self.speeds()?;
         let is_common = |t: &&Test| found.contains_key(&t.name());
@@ -94,8 +92,6 @@ impl<'a> Other<'a> {
         Ok(common)
     }
 
-    /// Measures the common tests in rounds.
-    ///
     /// # Errors
     /// Returns TPC0427 if the other program fails, and TPC0400 without a common test.
     pub(super) fn measure(
