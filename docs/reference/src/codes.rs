@@ -28,11 +28,7 @@ pub(crate) const SECTIONS: &[(&str, &str, &str)] = &[
         "Captured graphs",
         "Faults in a captured ggml graph (exit status 2), and notes on it.",
     ),
-    (
-        "TPC0200",
-        "Text of the IR",
-        "Faults in a `.tpir` text.",
-    ),
+    ("TPC0200", "Text of the IR", "Faults in a `.tpir` text."),
     (
         "TPC0220",
         "The verifier: structure, types and places",
