@@ -1,4 +1,4 @@
-//! The rules of the proof. Each has a witness: a graph and right programs for it, which are not proved without the rule.
+//! The rules of the proof. Each has a witness: a graph and correct programs that are not proved without the rule.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use tpc_passes::prove::{prove, prove_without, rules};
 use super::captures::{divided_experts, random_weights, run_at_random};
 use super::support::verified;
 
-/// The maximum difference of numbers if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const EXACT: f64 = 1e-24;
 
 fn folder() -> &'static Path {
@@ -36,7 +36,6 @@ fn every_rule_is_needed_by_its_witness() {
             without.is_err(),
             "the witness of {rule} is proved without it"
         );
-        // A proved witness must compute the model.
         let weights = random_weights(&model);
         let batch = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
         let rows = fewest_rows(&model);
@@ -51,7 +50,6 @@ fn every_rule_is_needed_by_its_witness() {
     }
 }
 
-/// Returns the smallest number of rows or experts that an index counts.
 fn fewest_rows(graph: &Graph) -> usize {
     let counted = graph.insts().filter_map(|(_, data)| {
         let (operand, axis) = match data.op {
