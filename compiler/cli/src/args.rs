@@ -157,7 +157,6 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
-/// Returns one list per value, or one empty list without values.
 fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     if values.is_empty() {
         return vec![Vec::new()];
@@ -293,7 +292,6 @@ impl PlacementArgs {
         Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
     }
 
-    /// Returns one set of options per combination of devices and contexts.
     pub(super) fn each(&self) -> Vec<PlacementArgs> {
         let devices: Vec<Parsed<DeviceLists>> = (self.devices.iter())
             .flat_map(|lists| match lists {
@@ -314,7 +312,6 @@ impl PlacementArgs {
         out
     }
 
-    /// Returns the machine options as given.
     pub(super) fn machine_words(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Some(Ok(lists)) = self.devices() {
@@ -349,7 +346,6 @@ impl PlacementArgs {
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
-    /// Returns the placement on `list`, ignoring `--devices`.
     pub(super) fn placement_on(
         &self,
         list: &DeviceList,

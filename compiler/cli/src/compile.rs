@@ -112,7 +112,6 @@ fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
     }
 }
 
-/// Returns the value of `--target`, or else the kind of the devices.
 fn target(args: &Args) -> (Target, ExecutorKind) {
     let by_devices = || match execution::names_cards(&args.placement) {
         true => Target::cards(),

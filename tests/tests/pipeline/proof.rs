@@ -100,7 +100,7 @@ output \"out0\" = v5
     assert!(refutation.is_err(), "{refutation:?}");
 }
 
-/// A device without a share of two contractions has zeros of both: it would divide zero by zero, and spoil the sum.
+/// A device without a share of two contractions would divide zero by zero, and spoil the sum.
 #[test]
 fn nothing_is_divided_by_nothing() {
     let model = "tpir 1
@@ -115,7 +115,7 @@ v5 \"d\": f32[4, n_tokens] @host = div v2, v4
 
 output \"out\" = v5
 ";
-    // The divisor of the second device: its own zeros, or the sum of all.
+    // The second device divides by its own zeros, or by the sum of all devices.
     let programs = |divisor: &str| {
         format!(
             "tpir 1
@@ -160,8 +160,8 @@ output \"out\" = v16
     );
 }
 
-/// Models that select from 8 rows or experts, by the op that selects. Each has the lines of the model, of the first
-/// device and of the second device. The second device has no share of a contraction, so it uses zeros for `ROWS` rows.
+/// Models that select from 8 rows or experts, by the op that selects: the lines of the model, of the first device and
+/// of the second device. The second device holds an empty share of a contraction, so it uses zeros for `ROWS` rows.
 const SELECTIONS: [(&str, &str, &str, &str, &str); 3] = [
     (
         "get_rows",
@@ -210,8 +210,8 @@ v27 \"out\": f32[4, 2, n_tokens] @dev1 = add_id v24, v25, v9",
     ),
 ];
 
-/// Zeros may replace a table only if they have the row count of the model's table. A table without rows equals zero, as
-/// all values without elements do, but a device that reads its rows reads out of bounds.
+/// Zeros may replace a table only if they have as many rows as the model's table. A table without rows equals zero, as
+/// all values without elements do, but reading its rows is out of bounds.
 #[test]
 fn nothing_is_selected_of_nothing() {
     let parse = |text: &str| {
@@ -227,7 +227,7 @@ v1 \"z\": f32[8, 2, n_tokens] @host = input {{name = \"z\"}}
 "
         );
         let model = format!("tpir 1\ngraph \"g\"\n\n{inputs}{model}\n\noutput \"out\" = v7\n");
-        // A bias of zeros has no rule that leaves zeros unchanged: a bias comes with the experts that it belongs to.
+        // The proof does not treat a bias of zeros as leaving zeros unchanged, because a bias belongs to its experts.
         for (rows, is_proved) in [("8", op != "add_id"), ("7", false), ("0", false)] {
             let second = second.replace("[0:ROWS]", if rows == "0" { "[]" } else { "[0:ROWS]" });
             let programs = format!(
@@ -251,7 +251,7 @@ output \"out\" = v20\n",
     }
 }
 
-/// Experts divided by number; the planner does not divide these models so.
+/// The planner does not divide these models by experts.
 #[test]
 fn experts_divided_by_number_are_proved() {
     for path in tpc_tests::captures() {

@@ -35,7 +35,6 @@ pub(super) struct Row {
     compare: Option<Compare>,
 }
 
-/// Fields that llama-bench does not have.
 #[derive(Clone, Serialize)]
 struct Same {
     model_type: String,
@@ -80,7 +79,6 @@ struct Kernel {
     ns: u64,
 }
 
-/// The columns of [`csv`].
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
     type_v,n_prompt,n_gen,n_depth,avg_ns,stddev_ns,avg_ts,stddev_ts\n";
 

@@ -46,7 +46,6 @@ impl Test {
         self.tokens() + self.depth()
     }
 
-    /// Returns the numbers of prompt tokens and generated tokens.
     pub(super) const fn lengths(&self) -> [usize; 2] {
         match *self {
             Test::Prompt { n, .. } => [n, 0],
@@ -117,7 +116,6 @@ impl Measured {
     }
 }
 
-/// The other program's speeds for a test, one per round.
 #[derive(Debug)]
 pub(super) struct Compared {
     pub(super) command: String,

@@ -56,7 +56,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
     let cells = cells.saturating_mul(sequences);
-    // Without `-c`, set the context to fit the largest test.
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
@@ -111,7 +110,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report(args.format, &subject, &measured, other)
 }
 
-/// Returns the number of cells of the largest test.
 fn cells(tests: &[Test]) -> Result<usize, Failure> {
     tests.iter().map(Test::cells).max().ok_or_else(|| {
         let message = "missing test: all lengths are 0";

@@ -1,5 +1,3 @@
-//! The time per kernel of a test.
-
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -60,7 +60,6 @@ fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> 
     };
     let asked = args.placement.placement(defaults)?;
     Ok(match executor {
-        // The reference executor runs plans for any devices.
         ExecutorKind::Reference => asked,
         ExecutorKind::Cpu
         | ExecutorKind::Cuda
@@ -146,7 +145,6 @@ fn read_golden(path: &Path) -> Result<Golden, Failure> {
     Golden::parse(&name, &bytes).map_err(Failure::usage)
 }
 
-/// Returns the tokens of the golden file, or else of `--tokens`.
 fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
     let tokens = golden.map(|g| g.tokens.clone()).or(args.tokens.clone());
     let tokens = tokens.unwrap_or_default();
@@ -181,7 +179,6 @@ fn same_vocabulary(golden: &Golden, n_vocab: usize) -> Result<(), Failure> {
     ]))
 }
 
-/// Prints the error of the logits, and fails above the tolerance.
 fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<(), Failure> {
     let want = golden.logits.iter().map(|&x| f64::from(x));
     let d = distance(want, evaluation.logits);

@@ -125,7 +125,6 @@ pub(super) fn plan(
     Ok(engine::plan(file, placement)?)
 }
 
-/// Loads a model, with progress on a terminal.
 pub(super) fn load<'a>(
     loader: Loader<'a>,
     args: &ExecutionArgs,

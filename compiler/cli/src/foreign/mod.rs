@@ -137,7 +137,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads an option and its value, if any.
     fn option(&mut self, text: String) -> Result<(), Diagnostic> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -162,7 +161,6 @@ impl Reader<'_> {
         }
         let start = self.said.arguments.len();
         self.said.arguments.push(text.into());
-        // The next word is the value, unless it looks like an option.
         if takes && value.is_none() {
             let optional = own
                 .and_then(Arg::get_num_args)

@@ -37,7 +37,7 @@ const DEPENDENT: &str = "--mirostat-lr --mirostat-ent --dynatemp-exp --dry-base 
 const OFF_ANYWAY: &str = "the value switches the feature off, as in tpc";
 const FILES_SCALING: &str = "the file alone decides how positions are scaled";
 
-/// Returns the reason if a value of an option that may change the text has no effect.
+/// Returns the reason why an option has no effect at this value, if so.
 pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     let is_in = |names: &str| names.split_whitespace().any(|n| n == name);
     if name == "--rope-scaling" && value == "none" {

@@ -8,7 +8,6 @@ use tpc_ggml::llama_cpp::{OptionSpec, Setting, groups};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Model,
-    /// A Hugging Face repository, `USER/NAME:QUANT`.
     Repository,
     RepositoryFile,
     /// Equivalent to an option of tpc with the same value.
@@ -367,7 +366,6 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
 
 const NO_FLASH: Effect = Ignored("attention is always fused");
 
-/// Translates names of split modes.
 fn split_mode(value: &str) -> Translation {
     let other = |why| Translation::Other("tensor".to_owned(), why);
     match value {

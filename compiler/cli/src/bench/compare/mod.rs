@@ -21,7 +21,6 @@ use crate::progress::Progress;
 use child::Signals;
 use speeds::Speeds;
 
-/// The maximum number of lines of standard error in a diagnostic.
 const ERROR_LINES: usize = 5;
 
 pub(super) struct Other<'a> {
@@ -37,7 +36,6 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// Returns the program's file name, after any variable assignments.
     fn name(&self) -> &'a str {
         let mut words = self.command.split_whitespace();
         let program = words.find(|w| !w.contains('=')).unwrap_or(self.command);
@@ -135,7 +133,6 @@ impl<'a> Other<'a> {
         Ok(out)
     }
 
-    /// Formats the medians, and the ratio with its range.
     pub(super) fn report(&self, measured: &[Measured]) -> String {
         let columns = [
             Column::left("test"),

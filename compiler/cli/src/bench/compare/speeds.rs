@@ -9,7 +9,6 @@ use crate::bench::measure::Test;
 /// Tokens per second by test name: `pp512`, `tg128 @ d4096`.
 pub(super) type Speeds = BTreeMap<String, f64>;
 
-/// A test in JSON output.
 #[derive(Deserialize)]
 struct Row {
     #[serde(default)]

@@ -25,7 +25,6 @@ fn text(said: &TranslatedLine) -> Vec<&str> {
     said.arguments.iter().filter_map(|a| a.to_str()).collect()
 }
 
-/// Returns words with a value that the entry accepts.
 fn values(foreign: &ForeignOption, name: &'static str) -> Vec<&'static str> {
     match foreign.arity() {
         Arity::Switch | Arity::NegatedSwitch => vec![name],
