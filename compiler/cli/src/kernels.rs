@@ -110,7 +110,6 @@ fn failure(e: &NvrtcError) -> Failure {
 }
 
 impl Kernels {
-    /// Formats the resources of each kernel on each target.
     pub(super) fn table(&self) -> String {
         let widest = self.built.iter().flat_map(|b| &b.compiled.kernels);
         let width = widest.map(|k| k.kernel.len()).max().unwrap_or(0).max(6);

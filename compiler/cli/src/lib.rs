@@ -226,7 +226,6 @@ fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// Returns the diagnostic of a missing or invalid value.
 fn wrong_value(e: &clap::Error) -> Option<Diagnostic> {
     if e.kind() != ErrorKind::InvalidValue {
         return None;

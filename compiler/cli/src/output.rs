@@ -15,7 +15,6 @@ use tpc_runtime::ExecError;
 
 use super::progress::Progress;
 
-/// Format of a result: text for people, or one JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -160,7 +159,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     };
     let rendered = GraphicalReportHandler::new_themed(theme)
         .with_width(prose_width())
-        // Do not hyphenate: users copy addresses and paths from the output.
+        // Break lines only at spaces: users copy addresses and paths from the output.
         .with_word_separator(textwrap::WordSeparator::AsciiSpace)
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_break_words(false)

@@ -1,5 +1,3 @@
-//! Shows the current work on standard error.
-
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
@@ -20,7 +18,6 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts work of unknown length.
     pub(super) fn start(work: impl Into<String>) -> Progress {
         Progress::of_style(None, "{spinner} {elapsed:>4}  {wide_msg}", work.into())
     }

@@ -210,7 +210,6 @@ fn cure(path: &Path) -> String {
     }
 }
 
-/// Returns the help for a word that cannot be a path.
 fn slip(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("the path is empty: a shell variable may be unset".to_owned());

@@ -22,7 +22,6 @@ struct Report<'a> {
     sections: Vec<SectionReport>,
     shapes: Vec<String>,
     arenas: Vec<ArenaReport>,
-    /// The number of launches per kernel.
     kernels: BTreeMap<&'a str, usize>,
     /// Kernels compiled ahead of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +86,6 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
     }
 }
 
-/// Formats shapes in the text form of programs.
 fn shapes(program: &Program) -> Vec<String> {
     let each = program.shapes.iter().map(|s| {
         let sizes = tpc_ir::Symbol::ALL.into_iter().filter_map(|symbol| {

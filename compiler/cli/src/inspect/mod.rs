@@ -30,7 +30,6 @@ pub(super) struct Args {
     keys: Option<Parsed<Pattern>>,
 }
 
-/// The selected part of a header.
 struct Selection<'h> {
     header: &'h Header,
     entries: Vec<&'h Entry>,

@@ -6,7 +6,6 @@ use clap::ValueEnum;
 
 use crate::args::PlacementArgs;
 
-/// The format of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -15,7 +14,6 @@ pub(super) enum Format {
     Github,
 }
 
-/// An engine with rules for captured graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Target {
     /// ggml's multi-device back end.

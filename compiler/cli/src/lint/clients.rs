@@ -59,7 +59,6 @@ pub(crate) fn verdicts(
     finish(&args, &checked)
 }
 
-/// Lints each capture by tpc's rules and by the rules of ggml's tensor split.
 fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let mut out = Vec::new();

@@ -15,7 +15,6 @@ use tpc_ggml::llama_cpp::{
 use tpc_lint::{Command, File, lint_command};
 use tpc_passes::machine::Engine;
 
-/// A command line, and data to check its cures.
 pub(super) struct Checked<'a> {
     build: &'static Build,
     backends: Vec<Option<Backend>>,
@@ -149,7 +148,6 @@ impl<'a> Checked<'a> {
         Some((line, words.join(" ")))
     }
 
-    /// Returns the options of a change, or `None` if the program does not have them.
     fn edits(&self, change: &Change) -> Option<Vec<Edit>> {
         let one = |replaces: &'static [Setting], name: &str, value: String| {
             Some(vec![Edit {

@@ -68,7 +68,6 @@ fn main_device(given: &ParsedOption, devices: usize) -> Option<Fault> {
     (n >= devices).then(|| Fault::stops(&given.spelling, &given.value, &takes))
 }
 
-/// Returns the valid overrides, and records a fault for each invalid one.
 fn overrides(
     line: &CommandLine,
     given: &ParsedOption,

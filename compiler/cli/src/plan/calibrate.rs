@@ -50,7 +50,6 @@ pub(super) fn apply(
     Ok(out)
 }
 
-/// Builds the note on the fit: factors, number of rows, remaining error.
 fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usize) -> Diagnostic {
     let c = &found.calibration;
     let factors = [

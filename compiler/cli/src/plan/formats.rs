@@ -14,7 +14,6 @@ use tpc_core::report::{
 };
 use tpc_diag::{Diagnostic, codes};
 
-/// Format of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Table,
@@ -22,7 +21,6 @@ pub(super) enum Format {
     Ron,
 }
 
-/// One of several plans in JSON and RON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Either<'a> {
@@ -30,7 +28,6 @@ enum Either<'a> {
     Refusal(Refusal<'a>),
 }
 
-/// The JSON or RON object for a refused plan.
 #[derive(Serialize)]
 struct Refusal<'a> {
     tpc: u32,
@@ -111,7 +108,6 @@ pub(super) fn write_page(
     output::replace(file, html.as_bytes())
 }
 
-/// Writes an HTML page for a refused plan.
 pub(super) fn write_refusal_page(
     file: &Path,
     path: &str,

@@ -1,5 +1,3 @@
-//! A single plan.
-
 use tpc_ir::Value;
 
 use super::formats::{Format, write_page, write_refusal_page};
@@ -73,7 +71,6 @@ impl Plan {
     }
 }
 
-/// The choice to search for better options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
     /// Search if a plan does not fit or is slow.
