@@ -244,7 +244,7 @@ pub(super) const FORMS: &[Form] = &[
         },
     },
     Form {
-        name: "gate of what was put together",
+        name: "gate of concatenated values",
         build: |p| {
             let x = p.input_x([3, 1, 1]);
             let gate = p.weight("blk.0.ffn_gate.weight", [16, 32, 1, 1]);
@@ -257,7 +257,7 @@ pub(super) const FORMS: &[Form] = &[
         },
     },
     Form {
-        name: "halves of what was put together",
+        name: "halves of concatenated values",
         build: |p| {
             let x = p.input_x([3, 1, 1]);
             let gate = p.weight("blk.0.ffn_gate.weight", [16, 32, 1, 1]);
