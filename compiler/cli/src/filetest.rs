@@ -10,6 +10,7 @@ use tpc_ir::program::{FileTarget, Target};
 
 use super::output::{self, Failure};
 
+/// The parsers that file tests use.
 pub const FRONTEND: Frontend = Frontend {
     placement: super::placement,
     codes: super::catalogue::codes,

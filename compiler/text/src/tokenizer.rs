@@ -66,6 +66,8 @@ impl Tokenizer {
         Tokenizer::from_metadata(file.header().metadata())
     }
 
+    /// Creates a tokenizer from metadata.
+    ///
     /// # Errors
     /// Returns the errors of [`Tokenizer::from_gguf`].
     pub fn from_metadata(metadata: &Metadata) -> Result<Tokenizer, Diagnostic> {

@@ -92,8 +92,8 @@ pub(crate) const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "TPC0700",
         "The rules of llama.cpp's tensor split",
-        "Findings of `lint --target ggml-meta`: ops that llama.cpp would refuse or compute wrongly, and equivalents that \
-         it accepts. See [its rules](ggml-meta.md).",
+        "Findings of `lint --target ggml-meta`: ops that llama.cpp refuses or computes wrongly, and equivalents \
+         that it accepts. See [its rules](ggml-meta.md).",
     ),
     (
         "TPC0800",

@@ -109,6 +109,8 @@ pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     }
 }
 
+/// Checks that all devices are cards.
+///
 /// # Errors
 /// Returns TPC0401 if a device is not a card.
 pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {

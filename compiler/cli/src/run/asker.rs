@@ -65,6 +65,8 @@ impl<'t> Asker<'_, 't> {
         }
     }
 
+    /// Checks that the model's vocabulary has every token id.
+    ///
     /// # Errors
     /// Returns TPC0400 for the first id that is not in the vocabulary.
     pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {

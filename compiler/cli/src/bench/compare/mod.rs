@@ -90,6 +90,8 @@ impl<'a> Other<'a> {
         Ok(common)
     }
 
+    /// Measures the common tests in rounds.
+    ///
     /// # Errors
     /// Returns TPC0427 if the other program fails, and TPC0400 without a common test.
     pub(super) fn measure(
