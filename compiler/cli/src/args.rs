@@ -60,7 +60,7 @@ pub(super) struct PlacementArgs {
         value_parser = values::tensor_split()
     )]
     tensor_split: Option<Parsed<TensorSplit>>,
-    /// Position in --devices of the device for -sm none [-mg; default: 0].
+    /// Device of -sm none, by its position in --devices [-mg; default: 0].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::main_gpu())]
     main_gpu: Option<Parsed<u64>>,
     /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].

@@ -165,7 +165,7 @@ impl Text<'_> {
                         let table = self.table(item, "[[lint.override]]")?;
                         let (section, _) = self.section(table, &KEYS[..4])?;
                         if section.files.is_empty() {
-                            let help = "files = [\"drafts/*.gguf\"]";
+                            let help = "add files = [\"drafts/*.gguf\"]";
                             return Err(self.wrong(
                                 &item.span(),
                                 "the override names no files",

@@ -236,7 +236,7 @@ fn counts(parse: fn(&str) -> Parsed<u64>) -> Reader<u64> {
 }
 
 pub(super) fn ctx_size() -> Reader<u64> {
-    const HELP: &str = "a number of tokens such as 32768, or 32k; 0 is the model's context";
+    const HELP: &str = "give a number of tokens such as 32768, or 32k; 0 is the model's context";
     counts(|text| count("--ctx-size", text, 0, HELP))
 }
 
@@ -246,38 +246,45 @@ pub(super) fn ubatch_size() -> Reader<u64> {
             "--ubatch-size",
             text,
             1,
-            "a number of tokens, such as 512 or 2k",
+            "give a number of tokens, such as 512 or 2k",
         )
     })
 }
 
 pub(super) fn parallel() -> Reader<u64> {
-    counts(|text| count("--parallel", text, 1, "a number of sequences, at least 1"))
+    counts(|text| {
+        count(
+            "--parallel",
+            text,
+            1,
+            "give a number of sequences, at least 1",
+        )
+    })
 }
 
 pub(super) fn depth() -> Reader<u64> {
-    const HELP: &str = "tokens in the cache, such as 4096 or 4k, at most the context";
+    const HELP: &str = "give the tokens in the cache, such as 4096 or 4k, at most the context";
     counts(|text| count("--depth", text, 0, HELP))
 }
 
 pub(super) fn drafted_tokens() -> Reader<u64> {
-    const HELP: &str = "a number of tokens, such as 3";
+    const HELP: &str = "give a number of tokens, such as 3";
     counts(|text| count("--spec-draft-n-max", text, 0, HELP))
 }
 
 pub(super) fn expert_cache() -> Reader<u64> {
-    const HELP: &str = "a number of MiB, such as 4096";
+    const HELP: &str = "give a number of MiB, such as 4096";
     counts(|text| count("--moe-cache-mib", text, 0, HELP))
 }
 
 pub(super) fn main_gpu() -> Reader<u64> {
-    const HELP: &str = "the position of a device, such as 1; the first is 0";
+    const HELP: &str = "give the position of a device, such as 1; the first is 0";
     counts(|text| count("--main-gpu", text, 0, HELP))
 }
 
 pub(super) fn n_cpu_moe() -> Reader<u64> {
     const HELP: &str =
-        "a number of layers such as 12; --cpu-moe keeps the experts of all on the host";
+        "give a number of layers such as 12; --cpu-moe keeps all experts on the host";
     counts(|text| count("--n-cpu-moe", text, 0, HELP))
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Also show each kind of layer's tensors and the search; twice: every tensor with its ranges.
+    /// Also show the tensors of each kind of layer, and the search; given twice, every tensor with its ranges.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Explain the split of a tensor: name, regular expression, value (v12), or line of a capture (line:12);
