@@ -116,8 +116,8 @@ impl Text<'_> {
             DeValue::String(text) => Ok(text.clone().into_owned()),
             _ => Err(self.wrong(
                 &value.span(),
-                format!("`{key}` takes text in quotes"),
-                format!("{key} = \"…\""),
+                format!("a value of `{key}` is not text in quotes"),
+                format!("write {key} = \"…\""),
             )),
         }
     }
@@ -127,8 +127,8 @@ impl Text<'_> {
             DeValue::Array(list) => list.iter().map(|v| self.string(v, key)).collect(),
             _ => Err(self.wrong(
                 &value.span(),
-                format!("`{key}` takes a list"),
-                format!("{key} = [\"…\", \"…\"]"),
+                format!("`{key}` is not a list"),
+                format!("write {key} = [\"…\", \"…\"]"),
             )),
         }
     }
@@ -157,7 +157,7 @@ impl Text<'_> {
                             "[[lint.override]]\nfiles = [\"drafts/*.gguf\"]\nallow = [\"TPC0309\"]";
                         return Err(self.wrong(
                             &value.span(),
-                            "an override needs double brackets",
+                            "the override has single instead of double brackets",
                             help,
                         ));
                     };
@@ -247,7 +247,7 @@ mod tests {
             (
                 "[lint]\ndeny = \"warnings\"",
                 "line 2, column 8",
-                "takes a list",
+                "is not a list",
                 "deny = [",
             ),
             (

@@ -85,7 +85,9 @@ impl<'a> Other<'a> {
                 ours.join(", ")
             );
             let d = Diagnostic::new(&COMMAND_LINE, "--compare", message);
-            return Err(Failure::usage(d.help("give both programs the same -p, -n and -d")));
+            return Err(Failure::usage(
+                d.help("give both programs the same -p, -n and -d"),
+            ));
         }
         Ok(common)
     }
