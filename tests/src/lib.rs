@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub enum Sweep {
     /// A fixed sample.
     Sample,
-    /// Everything; takes minutes longer.
+    /// The whole sweep; takes minutes longer.
     Full,
 }
 
@@ -25,7 +25,7 @@ impl Sweep {
         }
     }
 
-    /// Returns the value for this sweep.
+    /// Returns `sample` or `full`.
     pub fn pick<T>(self, sample: T, full: T) -> T {
         match self {
             Sweep::Sample => sample,

@@ -15,10 +15,10 @@ use tpc_text::{
 pub(super) struct Args {
     /// A GGUF file with a vocabulary, any shard of one, its folder, or its address.
     model: PathBuf,
-    /// Text; prints its ids on one line with commas.
+    /// Text to tokenize; prints the ids on one line with commas.
     #[arg(value_name = "TEXT", conflicts_with_all = ["prompt", "file"])]
     text: Option<String>,
-    /// Text; prints one token per line [default: standard input].
+    /// Text to tokenize; prints one token per line [default: standard input].
     #[arg(
         long,
         short,
@@ -27,7 +27,7 @@ pub(super) struct Args {
         conflicts_with = "file"
     )]
     prompt: Option<String>,
-    /// File with the text; prints its ids on one line with commas.
+    /// File with the text; prints the ids on one line with commas.
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the text of these token ids.

@@ -17,7 +17,7 @@ pub enum Start {
 /// The visibility of special tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Only text.
+    /// Special tokens are hidden.
     Text,
     /// Text and control tokens, spelled as in the file.
     Special,

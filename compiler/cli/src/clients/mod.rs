@@ -81,7 +81,7 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
 /// Writes one file per kind of graph.
 ///
 /// # Errors
-/// Returns TPC0758 if no graph was captured, and errors of writing.
+/// Returns TPC0758 if no graph was captured, and an error if a file cannot be written.
 pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let texts = captures.texts();
     if texts.is_empty() {

@@ -1,4 +1,4 @@
-//! Runs on the cards of a fake driver, up to the checks before loading.
+//! Runs on a fake driver's cards: the checks before loading.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The book's page with generated tables.
+//! Compares the generated tables in the book with the code.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Editable programs.
+//! Programs as editable lines.
 
 use tpc_ir::{Graph, Inst, Op, Output, Place, TensorType, Value};
 
