@@ -1,4 +1,4 @@
-// Opens pages of `tpc plan --html` in a headless Chromium and uses them. See README.md.
+// Opens pages of `tpc plan --html` in a headless Chromium, and tests them. See README.md.
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
@@ -57,7 +57,7 @@ const browser = await driver.chromium.launch({
   args: ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
 });
 
-// Opens a page, lets `use` at it, and sees that it logged and requested nothing.
+// Opens a page and calls `use`. The page must neither log nor request anything.
 async function visit(name, { width = 1440, colorScheme = "light" }, use) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" });
   const tab = await context.newPage();

@@ -2,8 +2,8 @@
 //
 //   geometry MODEL.gguf DEVICES [--rpc HOST:PORT,…] [-ts 3,1] [-ot REGEX=CPU] [-cmoe] [--nkvo] [--ctk T] [--ctv T]
 //
-// Without --rpc the devices are the processor, DEVICES times, under ggml's split of tensors. A prompt of 40 tokens is
-// followed by 8 single ones. Prints `nmse ALL prompt PROMPT decode DECODE`; an abort of the engine ends the process.
+// Without --rpc, the processor is used as DEVICES devices, under ggml's tensor split. A prompt of 40 tokens precedes
+// 8 single tokens. Prints `nmse ALL prompt PROMPT decode DECODE`; an abort of the engine ends the process.
 #include "ggml-backend.h"
 #include "ggml-rpc.h"
 #include "llama.h"

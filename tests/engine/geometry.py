@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs llama.cpp with split tensors on small models, a row per job: the evidence for tests/data/engines/geometry-*.jsonl.
+"""Runs llama.cpp with split tensors on small models, and writes a row per job (tests/data/engines/geometry-*.jsonl).
 
     LLAMA_CPP=~/llama.cpp tests/engine/geometry.py JOBS.jsonl >> geometry.jsonl
 
 A job is a line {"spec", "devices", "options"}: a specification of `tpc synth`, a number of devices, and options of
-geometry.cpp. A line of tests/data/engines/geometry-*.jsonl is one, too: its runs are made again. A row is
-{"spec", "runs": [[devices, options, result]]}. The devices are the processor, several
-times, under ggml's own split of tensors; options that put a tensor or a cache on the host need servers: --rpc starts one ggml-rpc-server per device.
+geometry.cpp. A row of tests/data/engines/geometry-*.jsonl is also a job: its runs are repeated. A row is
+{"spec", "runs": [[devices, options, result]]}. All devices are the same processor, under ggml's own tensor split. Options
+that place a tensor or a cache on the host need servers: --rpc starts one ggml-rpc-server per device.
 
 LLAMA_CPP    llama.cpp's sources
 LLAMA_BUILD  its build, with -DGGML_RPC=ON [default: $LLAMA_CPP/build]

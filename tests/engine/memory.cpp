@@ -1,7 +1,7 @@
-// Prints the memory that llama.cpp allocates for a model file on devices that exist in name only.
+// Prints the memory that llama.cpp allocates for a model file on simulated devices.
 //
-// The devices accept every op and every size, so that a plan for eight cards is measured on a machine without one. llama.cpp
-// loads the file without allocating (`no_alloc`), reserves its graphs, and reports the bytes of every buffer.
+// The devices accept every op and every size, so a plan for eight cards can be measured on a machine without cards.
+// llama.cpp loads the file without allocating (`no_alloc`), reserves its graphs, and reports the bytes of every buffer.
 //
 // Build: c++ -std=c++17 memory.cpp -I$SRC/include -I$SRC/ggml/include -I$SRC/ggml/src -I$SRC/src -L$BUILD/bin -lllama -lggml -lggml-base -o memory
 
@@ -20,10 +20,10 @@
 
 namespace {
 
-// What the devices offer, by the options of the command line.
-bool pipelines = false; // copies and events beside computation, as CUDA and ROCm have them
-bool offloads = true;   // large batches run on a device even where the weight is on the host
-bool converts = false;  // flash attention reads quantised caches from copies in f16, as CUDA does for prompts
+// The features of the devices, set by options.
+bool pipelines = false; // asynchronous copies and events, as on CUDA and ROCm
+bool offloads = true;   // large batches run on a device even if the weight is on the host
+bool converts = false;  // flash attention copies quantised caches to f16, as CUDA does for prompts
 
 struct device_context {
     std::string name;
@@ -33,7 +33,7 @@ struct device_context {
 
 std::vector<device_context *> devices;
 
-// A buffer that a device has made, of which there are only the size and the time.
+// A buffer without memory: its size, and true if it was created while the model was loaded.
 struct made_buffer {
     device_context * device;
     size_t size;
@@ -188,7 +188,7 @@ void print(const char * what, const llama_context * ctx) {
     printf("]}\n");
 }
 
-// One object per device: the bytes of the model's buffers and of the context's.
+// One object per device: the bytes of the model's and of the context's buffers.
 void print_made() {
     printf("{\"context\":\"made\",\"devices\":[");
     for (size_t i = 0; i < devices.size(); i++) {
@@ -203,7 +203,7 @@ void print_made() {
     printf("]}\n");
 }
 
-// The weights of each device of a tensor split, of which llama.cpp's report has the sum alone.
+// The weights of each device under a tensor split; llama.cpp reports only their sum.
 void print_divided(const llama_model * model, size_t n) {
     llama_meta_device_get_split_state_userdata of = { n, model };
     std::vector<double> bytes(n, 0.0);

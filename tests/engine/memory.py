@@ -3,8 +3,8 @@
 
     memory.py TOOL HEADERS OUT.json     TOOL is memory.cpp built against llama.cpp (see its first lines)
 
-HEADERS is a folder of header-only GGUF files. Each is extended to the size of its full file, without data, and loaded without
-allocating. A row has the placement in tpc's words and llama.cpp's bytes per device and of the host.
+HEADERS is a folder of header-only GGUF files. Each is extended to the size of its full file, without data, and loaded
+without allocating. A row has the placement in tpc's words, and llama.cpp's bytes per device and on the host.
 """
 
 import json
@@ -22,7 +22,7 @@ BLOCKS = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 2
           27: (1, 8), 28: (1, 8), 29: (256, 56), 30: (1, 2), 39: (32, 17)}
 FIXED = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
-# The placements: tpc's words, and those of the tool where they differ.
+# The placements in tpc's words, and the tool's options if they differ.
 PLACEMENTS = [
     ({"devices": 1, "ctx": 4096}, []),
     ({"devices": 2, "ctx": 8192, "parallel": 4, "unified": True, "serves": True}, []),
@@ -118,7 +118,7 @@ def measured(tool, file, placement, more):
         elif b["name"].startswith("DEV"):
             devices[int(b["name"][3:])] = part
         else:
-            # Devices that share tensors report as one: the weights by llama.cpp's own cut, caches left aside.
+            # Devices of a tensor split report as one: the weights by llama.cpp's own split, without caches.
             for d, weights in zip(devices, lines[1]["devices"]):
                 d.update(weights=int(weights), compute=part["compute"], caches=None)
     return {"devices": devices, "host": host}

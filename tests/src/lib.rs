@@ -1,18 +1,18 @@
 //! Test data of the pipeline tests.
 //!
-//! The repository has some golden models and headers under `tests/data`. Tests also use the models in a folder `shared`
-//! next to the checkout.
+//! The repository has some golden models and headers in `tests/data`. Tests also use models in a folder `shared` next
+//! to the checkout.
 
 pub mod speeds;
 
 use std::path::{Path, PathBuf};
 
-/// The extent of a sweep.
+/// The size of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
     /// A fixed sample.
     Sample,
-    /// Everything; takes minutes more.
+    /// The whole sweep; takes minutes longer.
     Full,
 }
 
@@ -25,7 +25,7 @@ impl Sweep {
         }
     }
 
-    /// Returns the value for this sweep.
+    /// Returns `sample` or `full`.
     pub fn pick<T>(self, sample: T, full: T) -> T {
         match self {
             Sweep::Sample => sample,
@@ -69,7 +69,7 @@ pub fn shared() -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// Returns the files in `folders` whose names end with `ending`, sorted by name. Of equal names the first counts.
+/// Returns the files in `folders` with this ending, sorted by name. If a name repeats, the first file counts.
 pub fn files(folders: &[PathBuf], ending: &str) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = Vec::new();
     for folder in folders {

@@ -1,4 +1,4 @@
-//! Lints llama.cpp command lines for other programs: `tpc lint -- llama-server …` as a library function.
+//! Lints llama.cpp command lines: `tpc lint -- llama-server …` as a library function.
 
 use std::ffi::OsString;
 
@@ -14,11 +14,11 @@ use tpc_lint::format::EngineFacts;
 /// The findings in a llama.cpp command line, for one model.
 #[derive(Clone, Debug)]
 pub struct LineVerdict {
-    /// The model's file, and the name of the test if a benchmark has several.
+    /// The model's file, with the test's name if a benchmark has several tests.
     pub model: String,
-    /// The device counts that were planned.
+    /// The planned device counts.
     pub devices: Vec<usize>,
-    /// The engine's release, and the source of its facts.
+    /// The engine's release, and the source of its data.
     pub engine: EngineFacts,
     /// The findings; each has a code, severity, message and cure.
     pub findings: Vec<Finding>,
@@ -43,9 +43,9 @@ struct LintOnly {
 
 /// Lints a llama.cpp or ik_llama.cpp command line and returns one verdict, or one per test of a benchmark.
 ///
-/// `line` has the words of the command, with any environment variables before the program. `machine` has the options
-/// before the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. Reads settings only from
-/// `--config`, or from the nearest `tpc.toml` in the folder or above. Prints no output.
+/// `line` has the words of the command; environment variables may precede the program. `machine` has the options before
+/// the `--` of `tpc lint`, such as `--devices 2x3090` or `--engine llama.cpp@0.5.0`. Reads settings from `--config`, or
+/// from the nearest `tpc.toml` in the folder or above. Prints no output.
 ///
 /// # Errors
 /// Returns the diagnostics of an unreadable line or option.

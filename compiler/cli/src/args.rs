@@ -1,4 +1,4 @@
-//! The placement options, the same for every subcommand.
+//! The placement options of all subcommands.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(super) struct PlacementArgs {
     /// --devices [default: all of --topology, else one; run and bench: the CPU].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
-    /// Devices and links of a machine; --devices may name its devices.
+    /// Topology file: devices and links of a machine; --devices may name its devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
     /// Links between cards: nvswitch, nvlink, pcie-p2p or pcie [default: as `tpc devices` shows].
@@ -46,7 +46,7 @@ pub(super) struct PlacementArgs {
     /// Total host memory, such as `64GiB`, with any part that devices share [default: from --topology, else unknown].
     #[arg(long, value_name = "BYTES", value_parser = values::host_memory())]
     host_memory: Option<Parsed<f64>>,
-    /// RPC servers of llama.cpp, `HOST:PORT,…`. They have the first devices; with -sm tensor, the last ones.
+    /// RPC servers of llama.cpp, `HOST:PORT,…`. Their devices come first; with -sm tensor, last.
     #[arg(long, value_name = "SERVERS", value_parser = values::servers())]
     rpc: Option<Parsed<Servers>>,
     /// Split of the model: auto, tensor, layer or none [-sm; default: auto; captured graphs: tensor].
@@ -60,7 +60,7 @@ pub(super) struct PlacementArgs {
         value_parser = values::tensor_split()
     )]
     tensor_split: Option<Parsed<TensorSplit>>,
-    /// Position in --devices of the device for -sm none [-mg; default: 0].
+    /// Device of -sm none, by its position in --devices [-mg; default: 0].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::main_gpu())]
     main_gpu: Option<Parsed<u64>>,
     /// Place matching tensors on the host, a device, or mirrored; repeatable [-ot].
@@ -75,8 +75,8 @@ pub(super) struct PlacementArgs {
     /// Keep the KV cache on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Run the last N layers and the output (counted as one) on devices; a number, `all` or `auto` [-ngl; default:
-    /// all].
+    /// Run the last N layers and the output (which counts as one layer) on devices; a number, `all` or `auto` [-ngl;
+    /// default: all].
     #[arg(
         long,
         alias = "gpu-layers",
@@ -119,7 +119,7 @@ pub(super) struct PlacementArgs {
     /// Cached tokens for the estimate of the decoding speed.
     #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true, value_parser = values::depth())]
     depth: Parsed<u64>,
-    /// Reduce over devices in single-device order, bit for bit; auto: if the cost is at most 3 %.
+    /// Reduce over devices in single-device order, bit for bit; auto: if this costs at most 3 %.
     #[arg(
         long,
         value_name = "on|off|auto",
@@ -157,7 +157,6 @@ pub(super) struct Defaults {
     pub(super) split_mode: SplitMode,
 }
 
-/// Returns each value by itself, or one empty list without values.
 fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     if values.is_empty() {
         return vec![Vec::new()];
@@ -165,7 +164,6 @@ fn choices<T: Clone>(values: &[T]) -> Vec<Vec<T>> {
     values.iter().map(|v| vec![v.clone()]).collect()
 }
 
-/// Returns the value of an option that only `tpc plan` may repeat.
 fn only<T: Clone>(option: &str, values: &[Parsed<T>]) -> Option<Parsed<T>> {
     match values {
         [] => None,
@@ -198,7 +196,7 @@ impl PlacementArgs {
         Ok(read.placement)
     }
 
-    /// Returns these options with the machine that `other` describes.
+    /// Returns these options with the machine options of `other`.
     pub(super) fn on_machine_of(self, other: &PlacementArgs) -> PlacementArgs {
         PlacementArgs {
             devices: other.devices.clone(),
@@ -215,8 +213,8 @@ impl PlacementArgs {
         }
     }
 
-    /// True if every given option has its value in `made`, or the default if `made` lacks it. Ignores the options of
-    /// the machine.
+    /// True if every given option has its value in `made`, or the default if `made` lacks the option. Ignores machine
+    /// options.
     pub(super) fn agree_with(&self, made: &PlacementArgs) -> bool {
         fn one<T: PartialEq>(
             given: &Option<Parsed<T>>,
@@ -261,7 +259,7 @@ impl PlacementArgs {
             && defaults(|a, b| a.rpc == b.rpc)
     }
 
-    /// Returns the release of the options if it is one of this project (`maker`), else the project's newest release.
+    /// Returns the release in the options if `maker` made it, else the maker's newest release.
     pub(super) fn build_of(&self, maker: Maker) -> &'static Build {
         let given = self.engine.as_ref().ok().map(|choice| choice.build);
         let given = given.filter(|build| build.engine == maker);
@@ -289,12 +287,11 @@ impl PlacementArgs {
         path.map(|p| input::read_file(p, MAX_TOPOLOGY)).transpose()
     }
 
-    /// Returns the context size, if it is given and above 0.
+    /// Returns the context size if given and above 0.
     pub(super) fn ctx_size(&self) -> Result<Option<u64>, Failure> {
         Ok(given(&only("--ctx-size", &self.ctx_size))?.filter(|&n| n > 0))
     }
 
-    /// Returns one set of options per combination of devices and contexts, for `tpc plan` to compare.
     pub(super) fn each(&self) -> Vec<PlacementArgs> {
         let devices: Vec<Parsed<DeviceLists>> = (self.devices.iter())
             .flat_map(|lists| match lists {
@@ -315,7 +312,6 @@ impl PlacementArgs {
         out
     }
 
-    /// Returns the machine's options as they were given.
     pub(super) fn machine_words(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Some(Ok(lists)) = self.devices() {
@@ -337,7 +333,6 @@ impl PlacementArgs {
         out
     }
 
-    /// Returns the given types of the K and V caches.
     pub(super) fn cache_types(&self) -> Result<[Option<DType>; 2], Failure> {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
@@ -351,7 +346,6 @@ impl PlacementArgs {
         self.placement_on(lists.only().map_err(Failure::usage)?, defaults)
     }
 
-    /// Returns the placement on `list`, ignoring `--devices`.
     pub(super) fn placement_on(
         &self,
         list: &DeviceList,
@@ -416,7 +410,6 @@ impl PlacementArgs {
         self.with_main(out)
     }
 
-    /// Adds the device of `--main-gpu`, if it is given.
     fn with_main(&self, mut out: Placement) -> Result<Placement, Failure> {
         match given(&self.main_gpu)? {
             Some(main) if matches!(out.split_mode, SplitMode::None | SplitMode::Auto) => {
@@ -447,7 +440,7 @@ impl PlacementArgs {
         request.machine().map_err(Failure::usage)
     }
 
-    /// Returns the options with the servers' devices at these positions.
+    /// Returns the options with the servers' devices at these positions of the list.
     pub(super) fn with_servers_at(mut self, positions: Option<Vec<usize>>) -> PlacementArgs {
         if let Some(Ok(servers)) = &mut self.rpc {
             servers.at = positions;

@@ -1,4 +1,4 @@
-//! The artefact of a command line: its file, its model, and its compile options.
+//! The artefact that a command line names: file, model, compile options.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::args::PlacementArgs;
 use crate::input;
 use crate::output::{self, Failure};
 
-/// An artefact, and its model's path if given.
+/// An artefact's path, and its model's path if given.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named<'a> {
     pub(super) artefact: &'a Path,
     model: Option<&'a Path>,
 }
 
-/// Finds the artefact among one or two paths, in either order. `--model FILE` may give the first one.
+/// Finds the artefact among one or two paths, in either order.
 pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Named<'a>> {
     let second_is = |p: &&Path| !is_artefact(first) && is_artefact(p);
     match second.filter(second_is) {
@@ -38,7 +38,7 @@ pub(super) fn named<'a>(first: &'a Path, second: Option<&'a Path>) -> Option<Nam
     }
 }
 
-/// True if a file is an artefact, by its name or first bytes.
+/// True if the name or the first bytes of a file are an artefact's.
 pub(super) fn is_artefact(path: &Path) -> bool {
     if path
         .extension()
@@ -54,7 +54,6 @@ pub(super) fn is_artefact(path: &Path) -> bool {
     read.is_some_and(|mut f| f.read_exact(&mut head).is_ok() && head == *b"PK\x03\x04")
 }
 
-/// Refuses a second file after a model with TPC0400.
 pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = second else { return Ok(()) };
     let message = format!("unexpected second file `{}`", path.display());
@@ -64,28 +63,21 @@ pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     )))
 }
 
-/// Reads an artefact's bytes.
-///
-/// # Errors
-/// Returns TPC0402 if the file is unreadable or too long.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     input::read_file(path, MAX_BYTES)
 }
 
 /// Reads an artefact and verifies its program.
-///
-/// # Errors
-/// Returns TPC0402 for an unreadable file, and TPC0580 to TPC0583 for an invalid artefact.
 pub(super) fn read(path: &Path) -> Result<Artefact, Failure> {
     let bytes = bytes(path)?;
     let name = path.display().to_string();
     Artefact::read(&bytes, STORAGE_FORMATS).map_err(|e| Failure::usage(e.diagnostic(&name)))
 }
 
-/// Checks that the placement options except `--devices` agree with the artefact's.
+/// Checks that the placement options except `--devices` equal the artefact's.
 ///
 /// # Errors
-/// Returns TPC0587 if they differ, or if links, reserved memory or host memory are given.
+/// Returns TPC0587 if an option differs, or if links, reserved memory or host memory are given.
 pub(super) fn options_are_free(
     (path, model): (&Path, Option<&Path>),
     artefact: &Artefact,
@@ -120,7 +112,7 @@ impl Named<'_> {
         (self.artefact, self.model)
     }
 
-    /// Returns the given path of the model, or else its file name in the artefact's folder.
+    /// Returns the given model path, or else the model's file name in the artefact's folder.
     pub(super) fn model_path(&self, artefact: &Artefact) -> PathBuf {
         let beside = || {
             let file = artefact.manifest().model.files.first();
@@ -131,9 +123,6 @@ impl Named<'_> {
     }
 
     /// Opens the artefact's model, if its file exists.
-    ///
-    /// # Errors
-    /// Returns an error for an unreadable model or a missing named file.
     pub(super) fn model(&self, artefact: &Artefact) -> Result<Option<GgufFile>, Failure> {
         let path = self.model_path(artefact);
         match self.model.is_none() && !path.exists() {
@@ -143,8 +132,8 @@ impl Named<'_> {
     }
 }
 
-/// Checks that an artefact, its model, and the devices and topology of the options match; returns the model. Another
-/// topology is a warning.
+/// Checks that an artefact, its model, and the devices and topology of the options match; returns the model. A
+/// different topology is a warning.
 ///
 /// # Errors
 /// Returns TPC0584 without a model, TPC0585, TPC0586, TPC0588 or TPC0592 for a mismatch, and TPC0405 for a bare header.

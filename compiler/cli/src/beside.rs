@@ -1,4 +1,4 @@
-//! Files in addition to the model, from options of `tpc plan` or from a llama.cpp command line.
+//! Files loaded besides the model, from options of `tpc plan` or from a llama.cpp command line.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use tpc_models::Drafting;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Additional files, as llama.cpp loads them")]
 pub(crate) struct BesideArgs {
-    /// A draft model in its own file; counts its weights, cache and buffers [-md].
+    /// Draft model file; tpc counts its weights, cache and buffers [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
     model_draft: Option<String>,
     /// Layers of the draft on devices [-ngld; default: all].
@@ -56,7 +56,7 @@ pub(crate) struct BesideArgs {
     control_vector: Vec<String>,
 }
 
-/// Returns the position of `dev1` or `CUDA1`.
+/// Returns the position that a device name such as `dev1` or `CUDA1` gives.
 fn position(option: &str, name: &str) -> Result<usize, Failure> {
     use tpc_ggml::llama_cpp::{Buffer, buffer};
     match buffer(name) {
@@ -119,9 +119,6 @@ impl BesideArgs {
     }
 
     /// Adds the extra files' memory to the placement.
-    ///
-    /// # Errors
-    /// Returns TPC0400 for an unreadable file.
     pub(crate) fn on(&self, placement: Placement, model: &GgufFile) -> Result<Placement, Failure> {
         let request = self.request(placement.engine_options.draft_caches)?;
         if request.is_empty() {
@@ -151,7 +148,6 @@ impl BesideArgs {
     }
 }
 
-/// Adds the memory of the readable files to the placement.
 pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile) -> Placement {
     let open = |file: &str| GgufFile::open(file).ok();
     let beside: Vec<ExtraFileMemory> = count(request, model, &placement, &open);
@@ -161,7 +157,7 @@ pub(crate) fn counted(request: &Request, placement: Placement, model: &GgufFile)
     }
 }
 
-/// Returns the line's extra files that exist on this machine.
+/// Returns the additional files of a command line that exist on this machine.
 pub(crate) fn of_line(line: &CommandLine) -> Request {
     let here = |file: &str| Path::new(file).exists();
     let kind = |option: &str, t: Option<&String>| {

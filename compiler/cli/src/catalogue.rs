@@ -1,4 +1,4 @@
-//! The catalogues of diagnostic codes and of arguments that name files.
+//! Lists of all diagnostic codes and of all arguments that name files.
 
 use std::any::TypeId;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use tpc_diag::Code;
 
-/// Returns every code, in order. Only this crate depends on both the compiler and the runtime.
+/// Returns every code, in order.
 pub fn codes() -> Vec<&'static Code> {
     let mut out: Vec<&Code> = tpc_lint::lints().map(|l| &l.code).collect();
     for table in [

@@ -1,4 +1,4 @@
-//! `tpc check`: reports if an artefact can run here, before loading it.
+//! `tpc check`: reports before loading if an artefact can run here.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(super) struct Args {
     /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1` [default: the artefact's].
     #[arg(long, value_name = "SPEC")]
     devices: Option<String>,
-    /// Devices and links of a machine; --devices may name its devices.
+    /// Topology file: devices and links of a machine; --devices may name its devices.
     #[arg(long, value_name = "FILE.ron")]
     topology: Option<PathBuf>,
     /// Output format.
@@ -34,7 +34,7 @@ pub(super) struct Args {
 struct Report<'a> {
     tpc: u32,
     artefact: &'a str,
-    /// `valid`, `rebuild` or `no model`. A refused file is a diagnostic instead.
+    /// `valid`, `rebuild` or `no model`. For an unreadable artefact, the command reports a diagnostic.
     verdict: &'static str,
     mismatches: Vec<Row<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::diagnostic(&note);
     }
     match found.is_empty() {
-        // An artefact does not run without its model.
         true if model.is_none() => Err(Failure::findings(Vec::new())),
         true => Ok(()),
         false => Err(Failure::findings(

@@ -1,4 +1,4 @@
-//! The codes of the command line that only the program reports.
+//! Diagnostic codes that only the program reports.
 
 use tpc_ir::Severity;
 

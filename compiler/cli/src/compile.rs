@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Artefact to write.
     #[arg(short, long, value_name = "OUT.tpc")]
     output: PathBuf,
-    /// Write a make rule with every input file as a prerequisite.
+    /// Write a make rule that lists every input file as a prerequisite.
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
     /// Target: cpu, cuda, or kinds of cards such as cuda:sm_90a,sm_120f [default: cuda for devices such as cuda:0, else
@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     ))
 }
 
-/// Builds the diagnostic of a compiled artefact that does not verify. This is a bug in tpc; the artefact is not
+/// Builds the diagnostic of a compiled artefact that fails verification, which is a bug in tpc. The artefact is not
 /// written.
 fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
     match e {
@@ -112,7 +112,6 @@ fn refusal(e: &ArtefactError, name: &str) -> Diagnostic {
     }
 }
 
-/// Returns the value of `--target`, or else the kind of the devices.
 fn target(args: &Args) -> (Target, ExecutorKind) {
     let by_devices = || match execution::names_cards(&args.placement) {
         true => Target::cards(),

@@ -1,4 +1,4 @@
-//! `tpc.toml`: the files, devices and policy of `tpc lint` in a folder.
+//! `tpc.toml`: files, devices and policy for `tpc lint`.
 //!
 //! The file is untrusted: its length is limited. Errors name the nearest known key, or the line and column of a wrong
 //! value.
@@ -15,23 +15,21 @@ use super::output::Failure;
 use tpc_diag::{Diagnostic, suggest};
 
 const NAME: &str = "tpc.toml";
-/// The longest accepted file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 const EXAMPLE: &str =
     "[lint]\nfiles = [\"models/*.gguf\"]\ndevices = \"2x3090\"\ndeny = [\"warnings\"]";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    /// The file's path; empty without a file.
+    /// The file's path; empty if there is no file.
     pub(super) path: PathBuf,
     pub(super) lint: Section,
     pub(super) overrides: Vec<Section>,
 }
 
-/// Settings for all files, or for files that patterns match.
+/// Settings for all files, or for files that match patterns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Section {
-    /// File patterns, relative to the settings file's folder.
     pub(super) files: Vec<String>,
     pub(super) devices: Option<String>,
     /// Codes, or `warnings`, that become errors.
@@ -41,16 +39,11 @@ pub(super) struct Section {
 
 const KEYS: [&str; 5] = ["files", "devices", "deny", "allow", "override"];
 
-/// Finds the nearest `tpc.toml` in a folder or above.
 pub(super) fn find(folder: &Path) -> Option<PathBuf> {
     let mut above = folder.ancestors().map(|f| f.join(NAME));
     above.find(|p| p.is_file())
 }
 
-/// Reads a settings file.
-///
-/// # Errors
-/// Returns TPC0402 for an unreadable file, and TPC0424 for invalid content.
 pub(super) fn read(path: &Path) -> Result<Config, Failure> {
     let bytes = input::read_file(path, MAX_BYTES)?;
     let shown = path.display().to_string();
@@ -123,8 +116,8 @@ impl Text<'_> {
             DeValue::String(text) => Ok(text.clone().into_owned()),
             _ => Err(self.wrong(
                 &value.span(),
-                format!("`{key}` takes text in quotes"),
-                format!("{key} = \"…\""),
+                format!("a value of `{key}` is not text in quotes"),
+                format!("write {key} = \"…\""),
             )),
         }
     }
@@ -134,8 +127,8 @@ impl Text<'_> {
             DeValue::Array(list) => list.iter().map(|v| self.string(v, key)).collect(),
             _ => Err(self.wrong(
                 &value.span(),
-                format!("`{key}` takes a list"),
-                format!("{key} = [\"…\", \"…\"]"),
+                format!("`{key}` is not a list"),
+                format!("write {key} = [\"…\", \"…\"]"),
             )),
         }
     }
@@ -164,7 +157,7 @@ impl Text<'_> {
                             "[[lint.override]]\nfiles = [\"drafts/*.gguf\"]\nallow = [\"TPC0309\"]";
                         return Err(self.wrong(
                             &value.span(),
-                            "an override needs double brackets",
+                            "the override has single instead of double brackets",
                             help,
                         ));
                     };
@@ -172,7 +165,7 @@ impl Text<'_> {
                         let table = self.table(item, "[[lint.override]]")?;
                         let (section, _) = self.section(table, &KEYS[..4])?;
                         if section.files.is_empty() {
-                            let help = "files = [\"drafts/*.gguf\"]";
+                            let help = "add files = [\"drafts/*.gguf\"]";
                             return Err(self.wrong(
                                 &item.span(),
                                 "the override names no files",
@@ -208,12 +201,12 @@ fn parse(name: &str, text: &str) -> Result<Config, Diagnostic> {
 }
 
 impl Config {
-    /// Returns the base folder of patterns.
+    /// Returns the folder that patterns are relative to.
     pub(super) fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
 
-    /// Returns `[lint]` and the overrides that match a file, in order.
+    /// Returns `[lint]` and the overrides for a file, in order.
     pub(super) fn sections<'c>(&'c self, file: &'c Path) -> impl Iterator<Item = &'c Section> {
         let matching = move |s: &&Section| s.files.iter().any(|p| self.matches(p, file));
         std::iter::once(&self.lint).chain(self.overrides.iter().filter(matching))
@@ -254,7 +247,7 @@ mod tests {
             (
                 "[lint]\ndeny = \"warnings\"",
                 "line 2, column 8",
-                "takes a list",
+                "is not a list",
                 "deny = [",
             ),
             (

@@ -1,4 +1,4 @@
-//! `tpc dump`: prints the IR after a stage as text or for Graphviz.
+//! `tpc dump`: prints the IR after a compiler stage, as text or for Graphviz.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -18,19 +18,19 @@ use tpc_diag::{Diagnostic, codes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Stage {
-    /// The model on one place.
+    /// The model on a single place.
     Model,
-    /// Factors of each distinct layer: their tensors, and the reasons against splitting.
+    /// Factors of each distinct layer: their tensors, and the reasons for not splitting.
     Factors,
     /// The model with places and copies.
     Placed,
-    /// The placed model with shardings; partial sums are reduced at once.
+    /// The placed model with shardings; partial sums are reduced immediately.
     Sharded,
     /// The sharded model with copies and collectives at their cheapest places.
     Rewrite,
     /// One program per place.
     Programs,
-    /// The programs with addresses and an order, for batches of one token and of the largest prompt batch (-c, -ub).
+    /// The programs with addresses and order, for batches of one token and of the largest size (-c, -ub).
     Program,
 }
 
@@ -55,7 +55,6 @@ enum Format {
     Dot,
 }
 
-/// A layer or a range of layers: `3`, `3-5`.
 #[derive(Clone, Copy, Debug)]
 struct Layers(LayerRange);
 
@@ -88,8 +87,8 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-/// Assembles programs for one-token batches and for the largest batches. `storage` is the weight layout; without known
-/// devices, the file's.
+/// Assembles programs for one-token batches and for the largest batches. `storage` is the weight layout; if the devices
+/// are unknown, the file's layout.
 fn program(compiled: &CompiledModel, storage: &dyn Target) -> Result<Program, Failure> {
     assemble(&compiled.programs, &compiled.batch_shapes(), storage).map_err(|e| {
         let help = "give a shorter context (-c) or smaller batches (-ub)";

@@ -1,4 +1,4 @@
-//! Options of an engine's command that change its memory.
+//! Options of an engine that change its memory.
 
 use clap::Args;
 use tpc_ir::DType;
@@ -7,17 +7,16 @@ use super::output::Failure;
 use super::values::{self, Parsed};
 use tpc_core::placement::EngineOptions;
 
-/// The options' heading in help; `foreign` recognises the options by it.
+/// The heading in help; `foreign` finds the options by this heading.
 pub(super) const HEADING: &str = "Memory of llama.cpp (with --engine llama.cpp)";
 
-/// Options with an effect only under `--engine llama.cpp`.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = HEADING)]
 pub(super) struct EngineMemoryArgs {
-    /// Plan the server's memory: logits of last tokens only; without -np, four slots in one cache.
+    /// Count the server's memory: logits of last tokens only; without -np, four slots in one cache.
     #[arg(long)]
     server: bool,
-    /// Share one cache among sequences.
+    /// Use one cache for all sequences.
     #[arg(long)]
     kv_unified: bool,
     /// Give the caches of sliding-window layers one cell per token of the context.
@@ -42,7 +41,7 @@ fn given<T: Clone>(value: Option<&Parsed<T>>) -> Result<Option<T>, Failure> {
 }
 
 impl EngineMemoryArgs {
-    /// Returns the engine's options. `open_slots`: the line does not give `-np`.
+    /// Returns the engine's options. `open_slots` is true if the line has no `-np`.
     pub(super) fn options(&self, open_slots: bool) -> Result<EngineOptions, Failure> {
         let default = EngineOptions::default();
         let [k, v] = default.draft_caches;

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Completes a code: `TPC0306` for `306`, `tpc306` and `tpc-0306`.
+/// Completes a code, such as `306`, `tpc306` or `tpc-0306`.
 fn spelt_out(code: &str) -> String {
     let upper = code.trim().to_ascii_uppercase();
     let digits = upper.strip_prefix("TPC").unwrap_or(&upper);

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Cpu,
-    /// Cards with these compute capabilities, in the order of [`TARGETS`].
+    /// Compute capabilities of cards, in the order of [`TARGETS`].
     Cuda(Vec<String>),
 }
 
@@ -61,10 +61,7 @@ pub(super) struct Kernels {
     built: Vec<BuildOutput>,
 }
 
-/// Compiles a program's kernels for these targets. Without NVRTC, prints a note and returns an empty result.
-///
-/// # Errors
-/// Returns an error if a kernel does not compile or spills registers.
+/// Compiles a program's kernels. Without NVRTC, prints a note and returns an empty result.
 pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels, Failure> {
     let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {
@@ -113,7 +110,6 @@ fn failure(e: &NvrtcError) -> Failure {
 }
 
 impl Kernels {
-    /// Formats each kernel's resources on each target, in the order of the file.
     pub(super) fn table(&self) -> String {
         let widest = self.built.iter().flat_map(|b| &b.compiled.kernels);
         let width = widest.map(|k| k.kernel.len()).max().unwrap_or(0).max(6);

@@ -1,8 +1,7 @@
 //! # tpc: the command line
 //!
-//! Each subcommand is a module. `args` and `values` read option values during parsing. `output` prints results and
-//! diagnostics, and sets the exit status. Only this crate and `tpc-numeric` depend on both the compiler and the
-//! runtime.
+//! Each subcommand is a module. `args` and `values` parse option values. `output` prints results and diagnostics, and
+//! sets the exit status. Only this crate and `tpc-numeric` depend on both the compiler and the runtime.
 
 pub mod advise;
 mod args;
@@ -136,7 +135,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 output::diagnostic(&usage(&e));
                 return ExitCode::from(2);
             }
-            // Help and version are not errors.
             let _ = e.print();
             return ExitCode::SUCCESS;
         }
@@ -179,7 +177,7 @@ pub fn foreign_options() -> Vec<[String; 2]> {
     foreign::rows(&Cli::command())
 }
 
-/// Checks a command line, which begins with the program's name, without running it.
+/// Checks a command line without running it. The first word is the program's name.
 ///
 /// # Errors
 /// Returns the diagnostic that the program would print.
@@ -191,7 +189,7 @@ pub fn check_usage(arguments: impl IntoIterator<Item = OsString>) -> Result<(), 
     }
 }
 
-/// Returns the diagnostic of a clap error. Values that tpc's own parsers refuse bring their diagnostic.
+/// Returns the diagnostic of a clap error. If tpc's own parser refused a value, returns the parser's diagnostic.
 fn usage(e: &clap::Error) -> Diagnostic {
     if let Some(d) = e.source().and_then(|s| s.downcast_ref::<Diagnostic>()) {
         return d.clone();
@@ -228,7 +226,6 @@ fn part(e: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// Returns the diagnostic of a missing or impossible value.
 fn wrong_value(e: &clap::Error) -> Option<Diagnostic> {
     if e.kind() != ErrorKind::InvalidValue {
         return None;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Planning makes many small allocations: the system's allocator would take a third of the time.
+/// Planning makes many small allocations. With the system's allocator, they would take a third of the time.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

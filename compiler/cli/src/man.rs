@@ -15,9 +15,9 @@ pub(super) struct Args {
     output: Option<PathBuf>,
 }
 
-/// Writes the pages of `command` and its subcommands: `tpc.1`, `tpc-plan.1` and so on.
+/// Writes the pages of a command and its subcommands: `tpc.1`, `tpc-plan.1`, ….
 pub(super) fn run(args: &Args, command: clap::Command) -> Result<(), Failure> {
-    // The pages already have the text of `tpc help`.
+    // The pages already contain the text of `tpc help`.
     let mut command = command.disable_help_subcommand(true);
     let Some(folder) = &args.output else {
         let page = page(command).map_err(|e| Failure::write("manual page", &e))?;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, command: clap::Command) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(|e| Failure::file(folder, &e))?;
     command.build();
     let name = command.get_name().to_owned();
-    // Hidden commands are for developers of tpc.
+    // Hidden commands are for tpc's developers.
     let subcommands = command.get_subcommands().filter(|c| !c.is_hide_set());
     let subcommands = subcommands.cloned();
     let named = subcommands.map(|c| (format!("{name}-{}.1", c.get_name()), c));

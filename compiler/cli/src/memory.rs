@@ -1,6 +1,4 @@
-//! The allocator of this program.
-
-/// Returns freed memory to the system. Planning needs more memory than the finished plan.
+/// Returns freed memory to the system. Planning takes more memory than the finished plan.
 #[allow(unsafe_code)]
 pub(super) fn give_back() {
     // SAFETY: `mi_collect` takes no pointers; any thread may call it at any time.

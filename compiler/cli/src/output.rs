@@ -15,7 +15,6 @@ use tpc_runtime::ExecError;
 
 use super::progress::Progress;
 
-/// Format of a result: text for people, or one JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -23,11 +22,10 @@ pub(super) enum Format {
     Json,
 }
 
-/// A failed subcommand.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// 1: the plan or comparison found errors. 2: bad usage or unreadable input.
+    /// 1 if the plan or comparison found errors; 2 for wrong usage or unreadable input.
     pub(super) status: u8,
 }
 
@@ -81,7 +79,7 @@ impl Failure {
         }
     }
 
-    /// Returns a failure with status 2 if a diagnostic concerns an option or the file itself, else 1.
+    /// Returns a failure with status 2 if a diagnostic is about an option or the file itself, else 1.
     pub(super) fn from_diagnostics(diagnostics: Vec<Diagnostic>) -> Failure {
         let error = |d: &&Diagnostic| d.severity == Severity::Error;
         let status = if diagnostics.iter().filter(error).any(|d| unusable(d.code)) {
@@ -114,7 +112,6 @@ impl From<ExecError> for Failure {
     }
 }
 
-/// Prints the engine's events on standard error.
 #[derive(Default)]
 pub(super) struct Console<'p> {
     pub(super) progress: Option<&'p Progress>,
@@ -139,7 +136,7 @@ impl Observer for Console<'_> {
     }
 }
 
-/// Returns a diagnostic without characters that a terminal would interpret.
+/// Returns a diagnostic with control characters replaced.
 fn visible_on_terminal(d: &Diagnostic) -> Diagnostic {
     let text = |m: &Message| Message::from(visible(&m.to_string()).into_owned());
     Diagnostic {
@@ -162,7 +159,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     };
     let rendered = GraphicalReportHandler::new_themed(theme)
         .with_width(prose_width())
-        // Users copy addresses and paths from here.
+        // Break lines only at spaces: users copy addresses and paths from the output.
         .with_word_separator(textwrap::WordSeparator::AsciiSpace)
         .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
         .with_break_words(false)
@@ -174,7 +171,7 @@ pub(super) fn diagnostic(d: &Diagnostic) {
     let _ = writeln!(stderr.lock(), "{}", text.trim_end());
 }
 
-/// Prints a result on standard output. A closed reader is not an error.
+/// Prints a result on standard output. Ignores a closed pipe.
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -194,12 +191,12 @@ pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     result(&text)
 }
 
-/// Writes a file whole or not at all: on failure the old content stays. Pipes and terminals are written directly.
+/// Writes a file completely or not at all: on failure the old content stays. Writes pipes and terminals directly.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace_by(path, &mut |out| out.write_all(bytes)).map_err(|e| Failure::file(path, &e))
 }
 
-/// Checks that [`replace_by`] can write a file, without changing the file.
+/// Checks that [`replace_by`] can write a file. Does not change the file.
 pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     let (target, part) = places(path)?;
     let Some(part) = part else {
@@ -212,9 +209,9 @@ pub(super) fn try_replace(path: &Path) -> io::Result<()> {
     fs::remove_file(&part)
 }
 
-/// Returns the path's target, and the temporary file to write first (`None` for pipes and terminals).
+/// Returns the target of a path, and the temporary file (`None` for pipes and terminals).
 fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
-    // A link keeps its target.
+    // Follow a symbolic link, so that the link stays.
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(e) if e.kind() == io::ErrorKind::NotFound => path.to_owned(),
@@ -230,7 +227,7 @@ fn places(path: &Path) -> io::Result<(PathBuf, Option<PathBuf>)> {
     Ok((target, Some(part)))
 }
 
-/// Replaces a file like [`replace`], with bytes from `write`.
+/// Replaces a file like [`replace`]; `write` writes the content.
 pub(super) fn replace_by(
     path: &Path,
     write: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
@@ -260,13 +257,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Flushes a folder's entries to the disk, if system and file system support it.
+/// Flushes a folder's entries to the disk, if the system supports this.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if !cfg!(unix) {
         return Ok(());
     }
     match File::open(folder).and_then(|f| f.sync_all()) {
-        // An unreadable folder may still be writable.
+        // A folder may be writable without being readable.
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(e)
             if matches!(
@@ -280,7 +277,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The width without a terminal, in columns.
+/// The width if there is no terminal, in columns.
 const WIDTH: u16 = 100;
 
 /// Returns the width of tables, in columns: `COLUMNS`, or else the terminal's width.
@@ -294,7 +291,7 @@ pub(super) fn width() -> u16 {
         .unwrap_or(WIDTH)
 }
 
-/// Returns the width of diagnostics, which are prose: at most [`WIDTH`] columns.
+/// Returns the width of diagnostics: at most [`WIDTH`] columns.
 fn prose_width() -> usize {
     let terminal = terminal_size::terminal_size_of(io::stderr()).map(|(w, _)| w.0);
     terminal.map_or(WIDTH, |w| w.clamp(40, WIDTH)).into()

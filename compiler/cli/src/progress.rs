@@ -1,5 +1,3 @@
-//! Shows the current work in a line on standard error.
-
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
@@ -11,16 +9,15 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Time between two redraws.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A line with the current work, only on a terminal and after a second. Vanishes when dropped.
+/// A line with the current work. Appears only on a terminal, after a second; disappears when dropped.
 pub(super) struct Progress {
     bar: ProgressBar,
-    /// Dropping the sender ends the wait for the line to appear.
+    /// Dropping the sender stops the thread that waits to show the line.
     stop: Option<Sender<()>>,
     delayed: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Begins work of unknown length.
     pub(super) fn start(work: impl Into<String>) -> Progress {
         Progress::of_style(None, "{spinner} {elapsed:>4}  {wide_msg}", work.into())
     }
@@ -30,7 +27,7 @@ impl Progress {
         Progress::of_style(Some(steps as u64), template, work.into())
     }
 
-    /// Begins work of unknown length with counted steps.
+    /// Starts work with counted steps and unknown length.
     pub(super) fn counting(work: impl Into<String>) -> Progress {
         let template = "{spinner} {elapsed:>4}  {pos} tried: {wide_msg}";
         Progress::of_style(None, template, work.into())

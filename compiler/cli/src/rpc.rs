@@ -20,10 +20,10 @@ use tpc_engine::ExecutorKind;
 use tpc_engine::rpc::{Executors, GraphDevice};
 use tpc_rpc::{Device, Limits, Server};
 
-/// The default memory that computing devices report to clients, in bytes.
+/// The default memory that computing devices report, in bytes.
 const MEMORY: u64 = 8 << 30;
 
-/// The default address, with the default port of llama.cpp's programs.
+/// The default address, with llama.cpp's default port.
 const ADDRESS: &str = "127.0.0.1:50052";
 
 #[derive(Debug, clap::Args)]
@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// Memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, else 8 GiB].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
-    /// Exit when clients have computed a graph and all have disconnected [default: run until Ctrl-C].
+    /// Exit when at least one graph was computed and all clients have disconnected [default: run until Ctrl-C].
     #[arg(long)]
     once: bool,
     #[command(flatten)]
@@ -174,7 +174,7 @@ fn capture(args: &Args, server: &Server, folder: &Path) -> Result<(), Failure> {
     let paths = clients::write(&captures, folder)?;
     let mut plans = Vec::new();
     for path in &paths {
-        // For a graph without a plan, the findings give the reason.
+        // If a graph has no plan, its findings give the reason.
         plans.extend(plan::of_capture(path, &args.placement));
     }
     if args.verdict.is_text() {

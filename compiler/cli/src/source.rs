@@ -29,7 +29,7 @@ pub(super) struct SourceArgs {
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl")]
     graph: Option<PathBuf>,
-    /// The model, opened at first use; clones share it.
+    /// The model, opened at first use and shared between clones.
     #[arg(skip)]
     opened: Rc<OnceCell<Rc<Model>>>,
 }
@@ -54,13 +54,13 @@ pub(super) struct Source {
     opened: Opened,
     /// Notes on a capture, or on how a model was found.
     pub(super) notes: Vec<Diagnostic>,
-    /// The capture's line for each instruction of the model's graph; empty for a model.
+    /// The capture's line number for each instruction of the model's graph; empty for a model.
     pub(super) lines: Vec<usize>,
     /// The size of each symbol in a capture; `None` for a model.
     pub(super) batch: Option<Vec<(Symbol, u64)>>,
 }
 
-/// The treatment of an unproved plan.
+/// The handling of an unproved plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unproved {
     Error,
@@ -68,7 +68,7 @@ pub(super) enum Unproved {
 }
 
 impl Source {
-    /// Returns the plan if it is proved, or if a warning suffices.
+    /// Returns the plan if it is proved, or if an unproved plan is only a warning.
     pub(super) fn proved(mut self, unproved: Unproved) -> Result<Source, Failure> {
         match (self.compiled.proof_error(), unproved) {
             (None, _) => {}
@@ -118,10 +118,10 @@ impl Source {
     }
 }
 
-/// The engine of the cures, and their last check.
+/// The engine of the cures, and the final check of each cure.
 pub(super) struct Cures<'a> {
     pub(super) engine: Engine,
-    /// True if the placement's shares are not the user's.
+    /// True if the user did not give the placement's shares.
     pub(super) implied_shares: bool,
     pub(super) vet: &'a AdviceCheck<'a>,
 }
@@ -159,19 +159,19 @@ impl SourceArgs {
             return Ok(None);
         };
         if self.opened.get().is_none() {
-            // The cell is not shared with other threads; an earlier file would do.
+            // The cell is used by one thread. If it is already set, keep the first file.
             let _ = self.opened.set(Rc::new(input::open(path)?));
         }
         Ok(self.opened.get())
     }
 
-    /// Returns the capture: the value of `--graph`, or a capture in place of a model.
+    /// Returns the capture: the value of `--graph`, or a capture given as the model.
     pub(super) fn graph(&self) -> Option<&Path> {
         let model = || self.model.as_deref().filter(|m| input::is_capture(m));
         self.graph.as_deref().or_else(model)
     }
 
-    /// Returns the notes on how the source was found, complete after compiling.
+    /// Returns the notes on how the source was found. The list is complete after compiling.
     pub(super) fn notes(&self) -> Vec<Diagnostic> {
         let model = self.opened.get().map(|m| m.notes.clone());
         model
@@ -189,7 +189,7 @@ impl SourceArgs {
         Some(d.help(format!("write --graph {path}")))
     }
 
-    /// Returns the word in place of a model.
+    /// Returns the word given as the model.
     pub(super) fn given(&self) -> Option<&Path> {
         self.model.as_deref()
     }
@@ -201,8 +201,8 @@ impl SourceArgs {
             .unwrap_or_default()
     }
 
-    /// Returns the defaults of options. A capture is split by `tensor`, because `auto` would not split small test
-    /// models.
+    /// Returns default options. The default split mode for captures is `tensor`, because `auto` would not split small
+    /// test models.
     pub(super) fn defaults(&self) -> Defaults {
         Defaults {
             cache: DType::F16,
@@ -213,7 +213,7 @@ impl SourceArgs {
         }
     }
 
-    /// Returns the model's own path if a folder was given, for programs that take only files.
+    /// Returns the model file's path, even if a folder was given; some programs accept only files.
     pub(super) fn model_path(&self) -> String {
         let word = self.file();
         match word.is_dir().then(|| input::locate(&word)) {
@@ -256,7 +256,6 @@ impl SourceArgs {
     }
 }
 
-/// Returns the failure of a missing model. clap already asks for a model or a capture.
 fn missing() -> Failure {
     let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "a model is missing");
     Failure::usage(d.help("give a GGUF file, or --graph CAPTURE.jsonl"))

@@ -1,4 +1,4 @@
-//! `tpc tokenize`: converts a text to token ids, by a file's own vocabulary.
+//! `tpc tokenize`: converts a text to token ids with a file's vocabulary.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use tpc_text::{
 pub(super) struct Args {
     /// A GGUF file with a vocabulary, any shard of one, its folder, or its address.
     model: PathBuf,
-    /// Text; its ids are printed on one line with commas.
+    /// Text to tokenize; prints the ids on one line with commas.
     #[arg(value_name = "TEXT", conflicts_with_all = ["prompt", "file"])]
     text: Option<String>,
-    /// Text; its tokens are listed one per line [default: standard input].
+    /// Text to tokenize; prints one token per line [default: standard input].
     #[arg(
         long,
         short,
@@ -27,7 +27,7 @@ pub(super) struct Args {
         conflicts_with = "file"
     )]
     prompt: Option<String>,
-    /// File with the text; its ids are printed on one line with commas.
+    /// File with the text; prints the ids on one line with commas.
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Print the text of these token ids.
@@ -47,7 +47,6 @@ pub(super) struct Args {
     chat: bool,
 }
 
-/// Token ids in order.
 #[derive(Clone, Debug)]
 struct Ids(Vec<u32>);
 
@@ -87,7 +86,7 @@ impl Args {
 /// The longest accepted text file, in bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// Formats one line per token: id and bytes.
+/// Formats one token per line: id and bytes.
 fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
     let mut out = String::new();
     let mut bytes = Vec::new();

@@ -18,14 +18,15 @@ use tpc_ggml::engines::Backend;
 use tpc_models::{CACHE_TYPES, Drafting};
 use tpc_passes::machine::{Engine, LinkKind};
 
-/// An option's value or its refusal. clap accepts refusals: with `--format json`, the command prints them as results.
+/// An option's value, or a diagnostic if it is invalid. clap accepts invalid values; with `--format json`, the command
+/// prints the diagnostic as its result.
 pub(super) type Parsed<T> = Result<T, Diagnostic>;
 
 /// A parser of an option's value, for clap.
 #[derive(Clone)]
 pub(super) struct Reader<T> {
     parse: fn(&str) -> Parsed<T>,
-    /// Values for completion and the manual; empty if there are too many.
+    /// Values for completion and the manual; empty if the list would be too long.
     values: Vec<&'static str>,
 }
 
@@ -50,22 +51,22 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Reader<T> {
     }
 }
 
-/// Devices to plan for: a list, or several for a range of counts, which `tpc plan` and `tpc lint` take.
+/// Devices to plan for: one list, or one per count of a range. Only `tpc plan` and `tpc lint` accept ranges.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DeviceLists {
     /// The value as given.
     pub(super) text: String,
-    /// At least one list, in order.
+    /// The lists, at least one, in order.
     pub(super) lists: Vec<DeviceList>,
 }
 
 impl DeviceLists {
-    /// Returns `n` generic devices; TPC0400 for 0, and above [`MAX_DEVICES`].
+    /// Returns `n` generic devices. Returns TPC0400 for 0 and for numbers above [`MAX_DEVICES`].
     pub(super) fn count(n: usize) -> Parsed<DeviceLists> {
         DeviceLists::parse(&n.to_string())
     }
 
-    /// Returns all devices of the topology file, or one device without a file.
+    /// Returns all devices of the topology file, or one device if there is no file.
     pub(super) fn all() -> DeviceLists {
         DeviceLists {
             text: "1".to_owned(),
@@ -91,7 +92,7 @@ impl DeviceLists {
         Ok(DeviceLists { text, lists })
     }
 
-    /// Returns each list by itself, with its text.
+    /// Returns each list separately, with its text.
     pub(super) fn each(&self) -> Vec<DeviceLists> {
         if !self.text.contains("..") {
             return vec![self.clone()];
@@ -103,7 +104,7 @@ impl DeviceLists {
         self.lists.iter().map(one).collect()
     }
 
-    /// Returns the only list; TPC0400 for a range of counts.
+    /// Returns the only list; returns TPC0400 for a range of counts.
     pub(super) fn only(&self) -> Parsed<&DeviceList> {
         if self.text.contains("..") {
             let message = format!("`{}` is a range of counts", self.text);
@@ -116,7 +117,6 @@ impl DeviceLists {
     }
 }
 
-/// Returns the counts from `first` to `last` inclusive.
 fn range(text: &str, first: &str, last: &str) -> Parsed<std::ops::RangeInclusive<usize>> {
     let count = |t: &str| t.trim().trim_start_matches('=').parse::<usize>().ok();
     match (count(first), count(last)) {
@@ -205,10 +205,10 @@ pub(super) fn gpu_layers() -> Reader<GpuLayers> {
     }
 }
 
-/// Parses a number, or a multiple of 1024 or 1024², such as `32k` and `1M`.
+/// Parses a number, or a multiple of 1024 or 1024², such as `32k` or `1M`.
 ///
 /// # Errors
-/// Returns TPC0400 with `help` for other text, and for numbers below `least`.
+/// Returns TPC0400 with `help` for other text and for numbers below `least`.
 fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64> {
     let trimmed = text.trim();
     let (digits, unit) = match trimmed.char_indices().next_back() {
@@ -263,8 +263,7 @@ pub(super) fn parallel() -> Reader<u64> {
 }
 
 pub(super) fn depth() -> Reader<u64> {
-    const HELP: &str =
-        "give the number of tokens in the cache, such as 4096 or 4k, at most the context";
+    const HELP: &str = "give the tokens in the cache, such as 4096 or 4k, at most the context";
     counts(|text| count("--depth", text, 0, HELP))
 }
 
@@ -285,7 +284,7 @@ pub(super) fn main_gpu() -> Reader<u64> {
 
 pub(super) fn n_cpu_moe() -> Reader<u64> {
     const HELP: &str =
-        "give a number of layers such as 12; --cpu-moe keeps the experts of all on the host";
+        "give a number of layers such as 12; --cpu-moe keeps all experts on the host";
     counts(|text| count("--n-cpu-moe", text, 0, HELP))
 }
 
@@ -335,7 +334,7 @@ pub(super) fn backend() -> Reader<Backend> {
     }
 }
 
-/// A regular expression that is searched for in names.
+/// A regular expression that matches parts of names.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
     option: &'static str,
@@ -343,7 +342,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Parses a regular expression; TPC0400 for an invalid one.
+    /// Parses a regular expression; returns TPC0400 if it is invalid.
     fn parse(option: &'static str, text: &str) -> Parsed<Pattern> {
         match fancy_regex::Regex::new(text) {
             Ok(regex) => Ok(Pattern { option, regex }),
@@ -355,7 +354,7 @@ impl Pattern {
         }
     }
 
-    /// True if the expression matches a part of the name; TPC0400 if matching takes too many steps.
+    /// True if the expression matches a part of the name. Returns TPC0400 if matching takes too many steps.
     pub(super) fn found_in(&self, name: &str) -> Parsed<bool> {
         self.regex.is_match(name).map_err(|e| {
             let message = format!("the pattern cannot be matched against `{name}`: {e}");

@@ -5,7 +5,7 @@ use tpc_diag::Diagnostic;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::TokenKind;
 
-/// The position of the first token.
+/// The position of the first token in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// At the start of a text: the tokenizer's added space is removed.
@@ -17,20 +17,20 @@ pub enum Start {
 /// The visibility of special tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
-    /// Only text.
+    /// Special tokens are hidden.
     Text,
     /// Text and control tokens, spelled as in the file.
     Special,
 }
 
-/// Converts ids to text, token by token. An incomplete character is held back. Invalid bytes become U+FFFD, as in
-/// [`String::from_utf8_lossy`] of the whole text.
+/// Converts ids to text, token by token. Holds back incomplete characters. Invalid bytes become U+FFFD, as in
+/// [`String::from_utf8_lossy`].
 #[derive(Clone, Debug)]
 pub struct Detokenizer<'t> {
     tokenizer: &'t Tokenizer,
     show: Show,
     strip: bool,
-    /// An incomplete character.
+    /// The bytes of an incomplete character.
     held: Vec<u8>,
 }
 
@@ -71,7 +71,6 @@ impl<'t> Detokenizer<'t> {
         let mut kept = 0;
         while let Some(chunk) = chunks.next() {
             out.push_str(chunk.valid());
-            // The next token may complete the last character.
             if chunks.peek().is_none() && begins_character(chunk.invalid()) {
                 kept = chunk.invalid().len();
             } else if !chunk.invalid().is_empty() {

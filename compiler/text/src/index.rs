@@ -35,7 +35,7 @@ impl Index {
         self.table.find(hash, |&i| self.get(i) == s).copied()
     }
 
-    /// Inserts a string; returns its number, or the existing number as an error.
+    /// Inserts a string and returns its number; returns the number of an existing string as an error.
     pub(crate) fn insert(&mut self, s: &str) -> Result<u32, u32> {
         if let Some(there) = self.find(s) {
             return Err(there);

@@ -1,17 +1,17 @@
 //! # Text: tokenization with a GGUF file's own metadata
 //!
-//! - A [`Tokenizer`] converts text to token ids by the file's vocabulary and rules. The file is untrusted: an unknown
-//!   tokenizer or contradictory lists are a diagnostic.
+//! - A [`Tokenizer`] converts text to token ids with the file's vocabulary and rules. The file is untrusted: unknown
+//!   tokenizers and contradictory lists are errors.
 //! - A [`Detokenizer`] converts ids to text incrementally, always in valid UTF-8.
-//! - A [`ChatTemplate`] renders a conversation to a prompt by the file's template.
+//! - A [`ChatTemplate`] renders a conversation with the file's template.
 //! - A [`Sampler`] chooses the next token from the logits.
 //!
 //! Steps of tokenization:
 //!
-//! 1. `partition` finds special tokens: user-defined ones always, control tokens on request.
-//! 2. For byte-level BPE, `pre` splits the rest into words by `tokenizer.ggml.pre`.
-//! 3. `models` has an algorithm for each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours (`merge`); the
-//!    others search for tokens that are prefixes of the text (`trie`).
+//! 1. `partition` finds special tokens. User-defined tokens are always found, control tokens only on request.
+//! 2. For byte-level BPE, `pre` splits the remaining text into words, as `tokenizer.ggml.pre` specifies.
+//! 3. `models` implements each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours (`merge`); the others
+//!   search for tokens that are prefixes of the text (`trie`).
 //!
 //! Invariants:
 //!

@@ -10,11 +10,11 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// A part of a text: a character, or a merge of several.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol {
-    /// The first byte's offset in the text.
+    /// The offset of the first byte in the text.
     start: u32,
     /// The offset after the last byte; equal to `start` after a merge into the left neighbour.
     end: u32,
-    /// The number of the part's text, or [`NONE`].
+    /// The index of the part's text, or [`NONE`].
     pub(crate) piece: u32,
     previous: u32,
     next: u32,
@@ -26,19 +26,19 @@ impl Symbol {
     }
 }
 
-/// A pair that may be merged. Order: by rank, then from left to right.
+/// A candidate pair, ordered by rank, then from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rank: u32,
     left: u32,
     right: u32,
     piece: u32,
-    /// The right part's end when the pair was found. The pair is stale if the right part has grown or moved away. The
-    /// left part can only grow by merging this neighbour.
+    /// The right part's end when the pair was found. If the right part has changed since, the pair is stale. The left
+    /// part can only grow by merging this neighbour.
     end: u32,
 }
 
-/// The merge of one text. The next text reuses its buffers.
+/// A reusable merger; buffers are kept between texts.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
     symbols: Vec<Symbol>,
@@ -68,7 +68,7 @@ impl Merger {
         });
     }
 
-    /// Merges neighbours until all pairs lack a rank. `rank` returns a pair's rank and the merged piece; smaller ranks
+    /// Merges neighbours until no pair has a rank. `rank` returns a pair's rank and the merged piece; smaller ranks
     /// merge first.
     ///
     /// A text of `n` symbols takes at most `3 n` calls of `rank` and `O(n log n)` steps.

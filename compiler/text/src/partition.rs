@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::trie::Trie;
 use super::vocabulary::{TokenKind, Vocabulary};
 
-/// The treatment of control tokens in a text, such as `<|im_end|>`.
+/// The handling of control tokens in a text, such as `<|im_end|>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialText {
-    /// Recognised: the text is a prompt from a template.
+    /// Control tokens are recognised: the text is a prompt from a template.
     Read,
-    /// Ordinary text: the text comes from a user.
+    /// Control tokens are ordinary text: the text comes from a user.
     Plain,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum Fragment {
     Token(u32),
 }
 
-/// A special token. It may absorb the white space at either side.
+/// A special token, which may absorb white space on either side.
 #[derive(Clone, Copy, Debug)]
 struct Special {
     id: u32,
@@ -31,7 +31,7 @@ struct Special {
     strips_right: bool,
 }
 
-/// A vocabulary's special tokens, longest first, else in order.
+/// A vocabulary's special tokens, longest first; tokens of equal length in file order.
 #[derive(Clone, Debug)]
 pub(crate) struct Partition {
     specials: Vec<Special>,
@@ -39,18 +39,18 @@ pub(crate) struct Partition {
     trie: Trie,
 }
 
-/// The tokens that absorb white space. Files lack a key for this; names decide.
+/// The rule for tokens that absorb white space. Files have no key for this; tpc decides by names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Strips {
     Nothing,
-    /// The token with this text absorbs the white space before it.
+    /// The token with this text absorbs white space before it.
     Left(&'static str),
-    /// Phi-3: all but three tokens absorb the white space after them.
+    /// Phi-3: all but three tokens absorb white space after them.
     Phi3,
 }
 
 impl Strips {
-    /// Returns the rule for the lower-case model name, the pre-tokenizer and the architecture.
+    /// Returns the rule for a lower-case model name, a pre-tokenizer and an architecture.
     pub(crate) fn of_names(model: &str, pre: &str, architecture: &str) -> Strips {
         let jina = ["jina-v2-de", "jina-v2-es", "jina-v2-code"];
         let bert = ["nomic-bert-moe", "jina-bert-v3"];
@@ -104,7 +104,7 @@ impl Partition {
         Partition { specials, trie }
     }
 
-    /// Splits a text at its special tokens. Longer tokens take precedence.
+    /// Splits a text at its special tokens. If tokens overlap, the longer one wins.
     pub(crate) fn cut(
         &self,
         vocabulary: &Vocabulary,
@@ -116,7 +116,7 @@ impl Partition {
             return fragments;
         }
         fragments.push(Fragment::Text(0..text.len()));
-        // Vocabularies may have thousands of special tokens: find the few present ones first.
+        // Vocabularies may have thousands of special tokens: first find the tokens that the text contains.
         let bytes = text.as_bytes();
         let mut seen = vec![false; self.specials.len()];
         for at in 0..bytes.len() {

@@ -25,16 +25,15 @@ const MODELS: [&str; 8] = [
     "whitespace",
 ];
 
-/// The longest part to tokenize at once, in bytes. The limit keeps offsets below 2^32, even if each space becomes three
-/// bytes.
+/// The maximum part to tokenize in one call, in bytes. Offsets stay below 2^32 even if each space becomes three bytes.
 const LONGEST: usize = 1 << 30;
 
-/// A choice: add or omit the begin and end tokens.
+/// The choice to add or omit the begin and end tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markers {
     /// Adds the tokens that the model file requests.
     Add,
-    /// Omits them: the text is a part of a longer one.
+    /// Omits both tokens: the text is part of a longer one.
     Omit,
 }
 
@@ -51,7 +50,7 @@ pub struct Tokenizer {
     notes: Vec<Diagnostic>,
 }
 
-/// The defaults for keys that the file lacks.
+/// Defaults for missing keys.
 struct Habits {
     defaults: Defaults,
     add_bos: bool,
@@ -70,7 +69,7 @@ impl Tokenizer {
     /// Creates a tokenizer from metadata.
     ///
     /// # Errors
-    /// Same as [`Tokenizer::from_gguf`].
+    /// Returns the errors of [`Tokenizer::from_gguf`].
     pub fn from_metadata(metadata: &Metadata) -> Result<Tokenizer, Diagnostic> {
         let mut notes = Vec::new();
         let name = metadata.get_str(MODEL)?;
@@ -106,7 +105,7 @@ impl Tokenizer {
         })
     }
 
-    /// Returns notes on the tokenizer: guesses, and unused keys.
+    /// Returns notes on guesses and on unused keys.
     pub fn notes(&self) -> &[Diagnostic] {
         &self.notes
     }
@@ -116,7 +115,7 @@ impl Tokenizer {
         self.vocabulary.len()
     }
 
-    /// True if the vocabulary is empty; a file's never is.
+    /// True if the vocabulary is empty. A file's vocabulary never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -131,7 +130,7 @@ impl Tokenizer {
         self.special.ends.binary_search(&id).is_ok()
     }
 
-    /// Returns a token's text as in the file, which may represent bytes and spaces by other characters.
+    /// Returns a token's text as in the file, where other characters may stand for bytes and spaces.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.known(id).then(|| self.vocabulary.text(id))
     }
@@ -177,7 +176,7 @@ impl Tokenizer {
         out
     }
 
-    /// Tokenizes a chat prompt. Recognises special tokens. Adds the begin token unless the prompt starts with its text.
+    /// Tokenizes a chat prompt, with special tokens. Adds the begin token unless the prompt starts with its text.
     pub fn encode_prompt(&self, prompt: &str) -> Vec<u32> {
         let written = self
             .begin

@@ -4,7 +4,7 @@ use hashbrown::HashTable;
 
 use super::merge::NONE;
 
-/// A set of byte strings with values, as a tree of bytes.
+/// A tree of byte strings with values.
 #[derive(Clone, Debug)]
 pub(crate) struct Trie {
     first: [u32; 256],
@@ -38,7 +38,7 @@ impl Default for Trie {
 }
 
 impl Trie {
-    /// Inserts a non-empty string. A repetition replaces the value.
+    /// Inserts a non-empty string; replaces an existing value.
     pub(crate) fn insert(&mut self, text: &[u8], value: u32) {
         let mut node = None;
         for &byte in text {

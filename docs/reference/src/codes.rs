@@ -16,99 +16,94 @@ pub(crate) const SECTIONS: &[(&str, &str, &str)] = &[
     (
         "TPC0100",
         "GGUF files",
-        "What can be wrong with a file, whatever the model. The exit status is 2.",
+        "Faults in a file of any model. The exit status is 2.",
     ),
     (
         "TPC0150",
         "Models",
-        "What can be wrong with the hyper-parameters and tensors of a model. The exit status is 1.",
+        "Faults in a model's hyper-parameters and tensors. The exit status is 1.",
     ),
     (
         "TPC0180",
         "Captured graphs",
-        "What can be wrong with a captured ggml graph (the exit status is 2), and what is worth knowing of one.",
+        "Faults in a captured ggml graph (exit status 2), and notes on it.",
     ),
-    (
-        "TPC0200",
-        "Text of the IR",
-        "What can be wrong with a `.tpir` text.",
-    ),
+    ("TPC0200", "Text of the IR", "Faults in a `.tpir` text."),
     (
         "TPC0220",
         "The verifier: structure, types and places",
-        "What does not hold in a graph. A plan that breaks one of these is reported as TPC0390.",
+        "Violated invariants of a graph. In a plan, tpc reports them as TPC0390.",
     ),
     (
         "TPC0250",
         "The verifier: shardings",
-        "What does not hold among the shardings of a graph. A plan that breaks one of these is reported as TPC0390.",
+        "Violated invariants of a graph's shardings. In a plan, tpc reports them as TPC0390.",
     ),
     (
         "TPC0270",
         "The verifier: programs",
-        "What does not hold in the text of a program that runs. A plan that breaks one of these is a fault of tpc.",
+        "Violated invariants of a program. In a program that tpc planned, this is a bug in tpc.",
     ),
     (
         "TPC0300",
         "Plans",
-        "What a plan has to tell. Errors make the exit status 1; warnings and notes leave it 0.",
+        "Findings about a plan. The exit status is 1 for errors, 0 for warnings and notes.",
     ),
     (
         "TPC0400",
         "The command line",
-        "What can be wrong with options and with the files that they name. The exit status is 2, or 1 for a comparison \
-         that failed.",
+        "Invalid options, and unusable files that options name. The exit status is 2; it is 1 for a failed comparison.",
     ),
     (
         "TPC0500",
         "Execution",
-        "What can go wrong when programs are loaded or run. The exit status is 1.",
+        "Failures while programs are loaded or run. The exit status is 1.",
     ),
     (
         "TPC0540",
         "CUDA devices",
-        "What can be wrong with [devices](cuda.md), their drivers and kernels. The exit status is 1.",
+        "Failures of [devices](cuda.md), drivers and kernels. The exit status is 1.",
     ),
     (
         "TPC0560",
         "Text",
-        "What can go wrong between text and token ids, and in the choice of tokens. The exit status is 2, or 1 for logits.",
+        "Failures of tokenization, chat templates and sampling. The exit status is 2; it is 1 for invalid logits.",
     ),
     (
         "TPC0572",
         "Sessions",
-        "What can be wrong with saved sessions, and with taking tokens from a sequence. The exit status is 1.",
+        "Unusable session files, and tokens that cannot be removed from a sequence. The exit status is 1.",
     ),
     (
         "TPC0580",
         "Artefacts",
-        "What can be wrong with an artefact. The exit status is 2, or 1 where it is whole and does not fit what is here.",
+        "Unusable artefacts. The exit status is 2; it is 1 if a valid artefact does not fit this machine or model.",
     ),
     (
         "TPC0600",
         "Lints of model files",
-        "What `tpc lint` has to tell of a file, whatever the devices.",
+        "Findings in a file, for any devices.",
     ),
     (
         "TPC0640",
         "Lints of captured graphs",
-        "What `tpc lint --graph` has to tell of a port, whatever the devices.",
+        "Findings in a captured graph (`tpc lint --graph`), for any devices.",
     ),
     (
         "TPC0700",
         "The rules of llama.cpp's tensor split",
-        "What `lint --target ggml-meta` finds: why that engine would refuse a captured graph or compute it wrongly, and the \
-         equivalents that it takes. See [its rules](ggml-meta.md).",
+        "Findings of `lint --target ggml-meta`: ops that llama.cpp refuses or computes wrongly, and equivalents \
+         that it accepts. See [its rules](ggml-meta.md).",
     ),
     (
         "TPC0800",
         "Lints of configurations",
-        "What `tpc lint` and `tpc plan` have to tell of the options.",
+        "Findings in the options, by `tpc lint` and `tpc plan`.",
     ),
     (
         "TPC0900",
         "Lints of llama.cpp's command lines",
-        "What `tpc lint -- llama-server …` has to tell: what that engine would do, and what tpc would.",
+        "Findings of `tpc lint -- llama-server …`: the behaviour of that engine, and of tpc.",
     ),
 ];
 

@@ -46,7 +46,7 @@ pub fn fill(page: &str) -> Result<String, String> {
             return Err(format!("`{OPEN}` without `{CLOSE}`"));
         };
         let part = PARTS.iter().find(|p| p.name == name.trim());
-        let part = part.ok_or_else(|| format!("the reference has no part `{}`", name.trim()))?;
+        let part = part.ok_or_else(|| format!("the reference lacks the part `{}`", name.trim()))?;
         out.push_str(before);
         out.push_str((part.make)().trim_end());
         rest = after;

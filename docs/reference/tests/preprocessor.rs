@@ -48,7 +48,7 @@ fn wrong_input_is_an_error() {
     for (arguments, input, message) in [
         (&[][..], "", "standard input"),
         (&[], "[]", "[context, book]"),
-        (&[], &*book, "no part `nothing`"),
+        (&[], &*book, "lacks the part `nothing`"),
         (&["one"], "", "usage"),
         (&["/nowhere", "/nowhere/out"], "", "/nowhere"),
     ] {

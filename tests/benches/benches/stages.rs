@@ -1,5 +1,5 @@
-//! The stages of planning on headers of published models and 8 devices: read and plan a file, prove its programs, print
-//! and parse their text.
+//! The stages of planning, on headers of published models and 8 devices: read and plan a file, prove the programs,
+//! print and parse their text.
 //!
 //! `cargo bench -p tpc-benches -- plan/llama-3.1-405b` runs one.
 
@@ -14,7 +14,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::text;
 use tpc_passes::prove::prove;
 
-/// Models, with the file name of their header.
+/// Model names and header files.
 const MODELS: [(&str, &str); 3] = [
     ("llama-3.1-8b", "llama-3.1-8b-instruct-q4_k_m.header.gguf"),
     ("llama-3.1-405b", "llama-3.1-405b-q4_k_m.header.gguf"),

@@ -1,1 +1,1 @@
-//! Benchmarks of tpc, in `benches/`. They report times without assertions.
+//! Benchmarks of tpc, in `benches/`. They report times and assert nothing.

@@ -1,4 +1,4 @@
-//! Fuzz targets of tpc's parsers as plain functions: a target passes if it returns.
+//! Fuzz targets of tpc's parsers as functions; a target passes if it returns.
 //!
 //! With a nightly compiler and cargo-fuzz, from the folder `tests`:
 //!
@@ -17,14 +17,14 @@
 
 use tpc_ir::{text, verify};
 
-/// A name and a function of any bytes.
+/// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const TARGETS: [Target; 3] = [("tpir", tpir), ("gguf", gguf), ("artefact", artefact)];
 
-/// Parses any text without panicking; errors point into the text. A parsed graph verifies or is refused. Its printed
-/// text parses to the same graph and prints the same.
+/// Parses a text. The parser must not panic, and errors must point into the text. A parsed graph must verify or be
+/// refused, and its printed text must parse to the same graph.
 pub fn tpir(data: &[u8]) {
     let Ok(source) = std::str::from_utf8(data) else {
         return;
@@ -53,7 +53,7 @@ pub fn tpir(data: &[u8]) {
     }
 }
 
-/// Parses any bytes as a GGUF header, whole or cut off, without panicking.
+/// Parses a GGUF header, whole or cut off. The parser must not panic.
 pub fn gguf(data: &[u8]) {
     for len in [data.len() as u64, u64::MAX] {
         if let Err(error) = tpc_gguf::parse(data, len, "fuzz.gguf") {
@@ -62,7 +62,7 @@ pub fn gguf(data: &[u8]) {
     }
 }
 
-/// Reads any bytes as an artefact without panicking; writing and reading it again changes nothing. Texts are easier to
+/// Reads an artefact without panicking. Writing and reading it again must give the same artefact. Texts are easier to
 /// mutate than an archive's checksums, so other bytes are split at a line `---` into manifest and program.
 pub fn artefact(data: &[u8]) {
     use tpc_artefact::{Artefact, Entry, MAIN, write_archive};

@@ -1,4 +1,4 @@
-//! Fits the constants of the cost model to published speeds, and prints the errors and the table of constants.
+//! Fits the constants of the cost model to published speeds; prints errors and constants.
 //!
 //! `cargo run --release -p tpc-tests --bin fit-cost` prints the errors of the checked-in constants. Options:
 //!
@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// Estimates each row with constants fitted on other sources; writes errors and bands.
+/// Estimates each row with constants fitted on other sources. Writes errors and bands.
 fn bands(cases: &[Case]) -> Vec<HeldOut> {
     let held = cross::held_out(cases, Profiles::start(), &mut |fold| {
         eprintln!("fold {fold} is done");
@@ -82,7 +82,6 @@ fn bands(cases: &[Case]) -> Vec<HeldOut> {
     held
 }
 
-/// Prints the number of rows inside the bands of other sources.
 fn covered(cases: &[Case], held: &[HeldOut]) {
     let seen = cross::seen(cases, held);
     for (what, wanted) in [("calibrated", true), ("not calibrated", false)] {
@@ -106,7 +105,7 @@ fn summary(name: &str, errors: &dyn Fn(&[Phase]) -> Vec<f64>) {
     state("both", &errors(&PHASES.map(|(p, _)| p)));
 }
 
-/// Computes errors by a key of the cases, for keys whose median is beyond `least`.
+/// Groups errors by a key of the cases; keeps keys with a median above `least`.
 fn by(profiles: &Profiles, part: &[&Case], key: impl Fn(&Case) -> Option<String>, least: f64) {
     let mut groups: BTreeMap<String, Vec<&Case>> = BTreeMap::new();
     for c in part {
@@ -151,8 +150,8 @@ fn classes(profiles: &Profiles, part: &[&Case]) {
     by(profiles, part, arch, 0.0);
 }
 
-/// Returns an engine's median errors of decoding, by way, on rows of held-out sources. With fewer than five rows,
-/// returns twice the median over all engines and ways.
+/// Returns an engine's median decoding error by split mode, on rows of held-out sources. With fewer than five rows,
+/// returns twice the median over all engines and modes.
 fn band(cases: &[Case], held: &[HeldOut], engine: Engine) -> ErrorBand {
     let decoding = |h: &&HeldOut| h.phase == Phase::Decode;
     let errors: BTreeMap<u64, f64> = held

@@ -1,4 +1,4 @@
-//! Measures the steps of a search for advice: time per instruction of the model's graph.
+//! Measures the steps of the search for advice: time per instruction of the model's graph.
 //!
 //! `cargo run --release -p tpc-tests --bin step-cost -- HEADER.gguf …`
 

@@ -1,4 +1,4 @@
-//! Cross-validation: each row's error with constants fitted without its source, and the resulting bands.
+//! Cross-validation: the error of each row with constants fitted on other sources, and the resulting bands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use tpc_passes::machine::Engine;
 use super::fit::Profiles;
 use super::{Case, Phase};
 
-/// Groups of sources; each is estimated with constants fitted on the others.
+/// The number of groups of sources. Each group is estimated with constants fitted on the other groups.
 const FOLDS: usize = 8;
 
-/// A row's error with constants fitted without its source.
+/// The error of a row with constants fitted on other sources.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HeldOut {
     /// The row.
@@ -35,7 +35,7 @@ pub fn key(c: &Case) -> CellKey {
     }
 }
 
-/// Assigns sources, the largest first, to the fold with the fewest rows.
+/// Assigns sources to folds: the largest source first, each to the fold with the fewest rows.
 fn folds(cases: &[Case]) -> BTreeMap<&str, usize> {
     let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
     for c in cases {
@@ -53,7 +53,7 @@ fn folds(cases: &[Case]) -> BTreeMap<&str, usize> {
     out
 }
 
-/// Returns the errors of all rows with constants fitted on other sources. Calls `tell` after every fold.
+/// Returns the errors of all rows with constants fitted on other sources. Calls `tell` after each fold.
 pub fn held_out(cases: &[Case], start: Profiles, tell: &mut dyn FnMut(usize)) -> Vec<HeldOut> {
     let folds = folds(cases);
     let mut out = Vec::new();
@@ -87,14 +87,14 @@ pub fn seen(cases: &[Case], held: &[HeldOut]) -> Vec<ObservedError> {
         Some(ObservedError {
             key: key(c),
             source: c.row.source.clone(),
-            // Three digits, as in the file.
+            // Round to three digits, as in the file.
             error: (h.error * 1000.0).round() / 1000.0,
         })
     });
     each.collect()
 }
 
-/// Counts the errors inside the band of all other sources, and all errors, for some rows.
+/// Counts the errors inside the band of all other sources, and all errors.
 pub fn coverage(
     seen: &[ObservedError],
     counts: impl Fn(&ObservedError, bool) -> bool,
@@ -146,7 +146,7 @@ pub fn read() -> Vec<HeldOut> {
     each.collect()
 }
 
-/// Writes the errors, a row per line.
+/// Writes the errors, one row per line.
 ///
 /// # Panics
 /// Panics if the file cannot be written.

@@ -1,4 +1,4 @@
-//! Fits the constants by searching along each constant in turn. Uses no derivatives, and gives the same result on every
+//! Fits the constants by a search along each constant in turn. Uses no derivatives; gives the same result on every
 //! machine.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +12,9 @@ use tpc_passes::machine::{CardClass, ClassFactor, Engine, EngineProfile};
 pub struct Constant {
     /// The name.
     pub name: &'static str,
-    /// The place in the profile.
+    /// The field of the profile.
     pub of: fn(&mut EngineProfile) -> &mut f64,
-    /// The smallest and the largest value.
+    /// The minimum and the maximum.
     pub within: (f64, f64),
 }
 
@@ -59,7 +59,7 @@ constants! {
 
 macro_rules! others {
     ($($(#[$doc:meta])* $name:ident = $value:literal in $low:literal, $high:literal;)*) => {
-        /// Fitted numbers besides llama.cpp's constants: factors for ik_llama.cpp and for old engines.
+        /// Other fitted numbers: factors for ik_llama.cpp and for old engines.
         #[derive(Clone, Copy, Debug)]
         pub struct Others {
             $($(#[$doc])* pub $name: f64,)*
@@ -69,7 +69,7 @@ macro_rules! others {
             /// The fitted values.
             pub const FITTED: Others = Others { $($name: $value,)* };
 
-            /// The name of each number, its field, and its smallest and largest value.
+            /// Each number's name, field, minimum and maximum.
             const ALL: &[(&str, fn(&mut Others) -> &mut f64, (f64, f64))] =
                 &[$((stringify!($name), |o| &mut o.$name, ($low, $high))),*];
 
@@ -83,32 +83,32 @@ macro_rules! others {
 }
 
 others! {
-    /// Factor on fixed times of ik_llama.cpp.
+    /// Factor on ik_llama.cpp's fixed times.
     ik_fixed = 0.464 in 0.3, 2.0;
     /// Factor on the speed of ik_llama.cpp's matrix-matrix products.
     ik_matrix = 1.210 in 0.5, 3.0;
-    /// Further factor on ik_llama.cpp's matrix-matrix products with experts.
+    /// Additional factor on ik_llama.cpp's matrix-matrix products with experts.
     ik_experts = 0.471 in 0.2, 4.0;
     /// Factor on the latency of ik_llama.cpp's reductions.
     ik_reduction = 0.873 in 0.1, 3.0;
-    /// Factor on ik_llama.cpp's share of a link's bandwidth.
+    /// Factor on the share of link bandwidth that ik_llama.cpp reaches.
     ik_link = 3.383 in 0.5, 5.0;
     /// Factor on the fixed time of ik_llama.cpp's recurrent layers with shared tensors.
     ik_recurrent = 36.269 in 0.3, 60.0;
-    /// Factor on fixed times of ik_llama.cpp before September 2025.
+    /// Factor on ik_llama.cpp's fixed times before September 2025.
     early_ik = 4.000 in 0.5, 4.0;
-    /// Factor on the time to unpack quantised weights in engines before 2025.
+    /// Factor on the time to unpack quantised weights before 2025.
     old_unpacking = 7.963 in 0.5, 16.0;
-    /// Factor on the share of a link's bandwidth of reductions that copy between devices.
+    /// Factor on the share of link bandwidth that reductions by copies reach.
     copied_link = 0.314 in 0.05, 1.0;
-    /// Factor on the latency of reductions that copy between devices.
+    /// Factor on the latency of reductions by copies.
     copied_latency = 2.739 in 0.8, 8.0;
 }
 
 /// The expected spread of class factors, as a logarithm. A factor with few rows stays near 1.
 const CLASS_SPREAD: f64 = 0.3;
 
-/// The number of random changes of several numbers at once, per round.
+/// The number of random changes to several constants per round.
 const TRIES: usize = 400;
 
 /// The profiles of both engines.
@@ -128,15 +128,14 @@ enum Number {
     Products(CardClass),
 }
 
-/// Cases with the weight of their rows.
 struct Weighed<'a> {
     cases: Vec<(&'a Case, f64)>,
     classes: BTreeSet<CardClass>,
 }
 
 impl<'a> Weighed<'a> {
-    /// Weighs the cases. A source with `n` rows counts for the root of `n`. Decoding with shared tensors counts three
-    /// times, since it is seldom measured.
+    /// Weighs the cases. A source with `n` rows has weight √`n`. Decoding with shared tensors counts three times,
+    /// because few sources measure it.
     fn new(cases: &[&'a Case]) -> Weighed<'a> {
         let mut sources: BTreeMap<&str, f64> = BTreeMap::new();
         for c in cases {
@@ -172,7 +171,7 @@ impl Profiles {
         }
     }
 
-    /// Returns the checked-in profiles with equal numbers for all card classes.
+    /// Returns the checked-in profiles without differences between card classes.
     pub fn start() -> Profiles {
         let mut out = Profiles::checked_in();
         for class in CardClass::ALL {
@@ -201,7 +200,7 @@ impl Profiles {
         p
     }
 
-    /// Returns the profile of a row's engine at its time.
+    /// Returns the profile for a row's engine and date.
     pub fn of_row(&self, row: &Row) -> EngineProfile {
         let mut p = self.of(row.engine);
         let o = &self.others;
@@ -265,7 +264,7 @@ impl Profiles {
         (sum + 0.1 * prior) / weights.max(1.0)
     }
 
-    /// Fits the profiles to the cases, starting from `self`. Calls `tell` with the loss after every round.
+    /// Fits the profiles, starting from `self`. Calls `tell` with the loss after each round.
     #[must_use]
     pub fn fitted(mut self, cases: &[&Case], tell: &mut dyn FnMut(f64)) -> Profiles {
         let weighed = Weighed::new(cases);

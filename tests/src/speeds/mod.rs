@@ -1,4 +1,4 @@
-//! Published speeds against the cost model: rows, estimates, and the fit of constants.
+//! Compares published speeds with the cost model: rows, estimates, and the fit of constants.
 
 pub mod cross;
 pub mod fit;
@@ -17,7 +17,7 @@ use tpc_passes::machine::{EngineProfile, Topology};
 use tpc_passes::plan::Bill;
 use tpc_synth::{Model, Spec};
 
-/// Bytes per score without flash attention: written and read twice, in f32.
+/// Bytes per attention score without flash attention: two writes and two reads in f32.
 const SCORE_BYTES: f64 = 16.0;
 
 /// A measured phase.
@@ -29,7 +29,7 @@ pub enum Phase {
     Prompt,
 }
 
-/// A row with the predicted costs.
+/// A row with its estimated costs.
 #[derive(Debug)]
 pub struct Case {
     /// The row.
@@ -86,12 +86,12 @@ impl Case {
     }
 }
 
-/// Returns a specification's header; its file is deleted once it is mapped.
+/// Returns the header of a specification. Its file is deleted once it is mapped.
 ///
 /// # Panics
 /// Panics if the specification is invalid or the file cannot be written.
 pub fn header(spec: &str) -> GgufFile {
-    // Tests run concurrently in one process.
+    // Tests run concurrently, so each file needs its own number.
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let quantise = |_: DType, _: &[f32], _: &mut Vec<u8>| Ok(());
     let spec = Spec::parse(spec).unwrap_or_else(|e| panic!("{spec}: {e}"));
@@ -161,7 +161,7 @@ pub fn cases(rows: Vec<Row>) -> Vec<Case> {
     out
 }
 
-/// Returns pairs of rows that differ only in the split: by layers, and with shared tensors.
+/// Returns pairs of rows that differ only in the split mode: layers, and shared tensors.
 pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     let same = |a: &Row, b: &Row| {
         let names = |r: &Row| r.cards.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
@@ -184,7 +184,7 @@ pub fn pairs(cases: &[Case]) -> Vec<[&Case; 2]> {
     out
 }
 
-/// Returns a quantile of absolute errors; 0 without errors.
+/// Returns a quantile of the absolute errors; 0 for an empty list.
 pub fn quantile(errors: &[f64], q: f64) -> f64 {
     let mut all: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     all.sort_by(f64::total_cmp);

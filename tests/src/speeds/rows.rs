@@ -16,7 +16,7 @@ use tpc_passes::machine::{Backend, DeviceProfile, Engine, LinkKind};
 pub struct Row {
     /// The number in the data.
     pub id: u64,
-    /// The publisher. Rows of one publisher share a machine and mistakes.
+    /// The publisher. A publisher's rows share a machine and mistakes.
     pub source: String,
     /// The engine.
     pub engine: Engine,
@@ -36,17 +36,17 @@ pub struct Row {
     pub prompt_depth: u64,
     /// Tokens of a prompt batch.
     pub tokens: u64,
-    /// Prompt batches that stages may work on at once.
+    /// The number of prompt batches in flight over the stages.
     pub batches: f64,
-    /// True without flash attention: the row states so, or the engine is older than the default.
+    /// True if the row does not use flash attention: stated in the row, or the engine is older than the default.
     pub unfused: bool,
-    /// True for engines before 2025, with other kernels for products with quantised weights.
+    /// True for engines before 2025, which have slower kernels for quantised weights.
     pub old: bool,
-    /// True for ik_llama.cpp before September 2025, which launched each op by itself.
+    /// True for ik_llama.cpp before September 2025, which launched each op separately.
     pub early: bool,
-    /// True if reductions copy between devices: llama.cpp has a kernel for them since April 2026.
+    /// True if reductions copy between devices. llama.cpp has a reduction kernel since April 2026.
     pub copied: bool,
-    /// Measured tokens per second.
+    /// Measured tokens per second of decoding.
     pub decode: Option<f64>,
     /// Measured prompt tokens per second.
     pub prompt: Option<f64>,
@@ -59,20 +59,19 @@ pub struct Row {
 pub enum LeftOut {
     /// The cards or their number are not stated.
     Card,
-    /// The model's shape is not public, or tpc does not describe the architecture.
+    /// The model's shape is not public, or tpc does not have the architecture.
     Model,
     /// The quantisation is not stated.
     Quantisation,
-    /// Tensors are split by rows, or may be; tpc does not do this.
+    /// Tensors are split by rows, or may be; tpc does not support this.
     RowSplit,
-    /// Weights are on the host, but the row does not state which tensors, or not the host's memory.
+    /// Weights are on the host, but the row states neither the tensors nor the host's memory.
     Host,
 }
 
-/// The tables that resolve the names in rows.
 struct Names {
     json: Json,
-    /// Cards that are not in tpc's table, by name.
+    /// Cards outside tpc's table, by name.
     own: BTreeMap<String, &'static Card>,
 }
 
@@ -114,7 +113,7 @@ impl Names {
     }
 }
 
-/// Returns the rows that can be planned, and the others with the reason, by number.
+/// Returns the rows that can be planned, and the reasons against the other rows, by number.
 ///
 /// # Panics
 /// Panics if a data file is missing or malformed.
@@ -137,7 +136,7 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
     (rows, left)
 }
 
-/// Returns the tables, with the cards that the file describes.
+/// Returns the tables. Includes the cards that the file describes.
 fn names(json: Json) -> Names {
     let described = json["own_cards"].as_array().into_iter().flatten();
     let cards: Vec<&str> = described.filter_map(Json::as_str).collect();
@@ -146,7 +145,7 @@ fn names(json: Json) -> Names {
         cards.join(", ")
     );
     let file = TopologyFile::from_ron(&text).unwrap_or_else(|e| panic!("{text}: {e}"));
-    // Rows refer to cards by `'static` reference. These few cards are leaked to get one.
+    // Rows refer to cards by `'static` reference, so these few cards are leaked.
     let own = file.cards.into_iter().map(|c| {
         let card: &'static Card = Box::leak(Box::new(c));
         (card.name.clone(), card)
@@ -205,7 +204,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     placement.split_mode = mode;
     placement.engine = engine;
     placement.ubatch_size = ubatch;
-    // Rounds up to a few cache sizes, so that rows can share plans: the size only affects the cells of windows.
+    // Round up to a few cache sizes, so that rows can share plans. Only the cells of windows depend on the size.
     let cells = depth + prompt.max(generated) + 256;
     let sizes = [4096, 20_480, 81_920, 262_144];
     placement.ctx_size = Some(sizes.into_iter().find(|&n| n >= cells).unwrap_or(cells));
@@ -234,7 +233,7 @@ fn row(names: &Names, r: &Json) -> Result<Row, LeftOut> {
     })
 }
 
-/// Returns the narrowest of the slots that a row states, such as `PCIe 4.0 x8, x4`.
+/// Returns the narrowest slot in a row, for example x4 in `PCIe 4.0 x8, x4`.
 fn slots(link: &str) -> Option<Pcie> {
     let r#gen = link.strip_prefix("PCIe ")?.get(..1)?.parse().ok()?;
     let widths = link.split([' ', ',']).filter_map(|w| w.strip_prefix('x'));

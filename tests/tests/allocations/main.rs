@@ -1,8 +1,8 @@
-//! Decoding makes no allocations after a first run: not the session, the executor, its threads, the sampler or the
+//! After a first run, decoding makes no allocations: not in the session, the executor, its threads, the sampler or the
 //! detokeniser.
 //!
-//! This binary's allocator counts the calls of all threads, so it is one test without the harness, whose threads would
-//! count.
+//! The allocator of this binary counts the calls of all threads. The test harness has threads, so this test runs
+//! without the harness.
 
 #[path = "../execution/support.rs"]
 #[expect(dead_code, reason = "the tests of execution need more of it")]
@@ -23,30 +23,30 @@ struct Counting;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does the work.
+// SAFETY: every method forwards to the system's allocator.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(ptr, layout, size) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         CALLS.fetch_add(1, Ordering::SeqCst);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
@@ -54,11 +54,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Tokens decoded before calls are counted, and then while they are.
+/// The number of tokens decoded before calls are counted, and while they are counted.
 const WARM_UP: usize = 4;
 const COUNTED: usize = 64;
 
-/// Concurrent sequences.
 const SEQUENCES: usize = 2;
 
 struct Lane<'t> {
@@ -86,7 +85,7 @@ fn decode(
         lane.sampler.accept(lane.token);
         text.clear();
         if let Some(detokenizer) = &mut lane.detokenizer {
-            // Test models have more ids than vocabulary tokens.
+            // Test models have more ids than their vocabulary has tokens.
             let _ = detokenizer.push(lane.token, text);
         }
     }
@@ -132,7 +131,6 @@ fn main() {
                 .unwrap_or_else(|e| panic!("{name}: {e}"));
             let lane = |seed| {
                 let settings = Settings {
-                    // Only the first sequence is greedy.
                     temperature: if seed == 0 { 0.0 } else { 0.8 },
                     repetition: 1.1,
                     seed,

@@ -1,4 +1,4 @@
-//! Equal bits for any number of devices and threads, if the plan promises them.
+//! If a plan promises it, logits have equal bits for any number of devices and threads.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ use crate::support::{
 
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
 
-/// Returns the bits of a model's logits, as one batch and one by one.
+/// Returns the bits of a model's logits, for one batch and for single tokens.
 fn logits(path: &Path, devices: usize, threads: usize, two_terms: u64) -> (Graph, [Vec<u64>; 2]) {
     of_tokens((path, &golden(path).tokens), devices, threads, two_terms)
 }
 
-/// Returns the bits of these tokens' logits, as one batch and one by one.
+/// Returns the bits of these tokens' logits, for one batch and for single tokens.
 fn of_tokens(
     (path, tokens): (&Path, &[u32]),
     devices: usize,
@@ -57,7 +57,7 @@ fn even_shares_have_the_bits_of_one_device() {
             continue;
         }
         models += usize::from(sampled);
-        // Nearly all products of these small models have two terms; products of large models have one.
+        // Nearly all products of these small models have two terms. In large models, products have one.
         for two_terms in [0, CpuOptions::TWO_TERMS] {
             let (_, one) = logits(&path, 1, 2, two_terms);
             assert_eq!(one, logits(&path, 1, 1, two_terms).1, "{name}: threads");
@@ -73,13 +73,11 @@ fn even_shares_have_the_bits_of_one_device() {
             }
         }
     }
-    // With one-term products on two devices, every model of the sample promises the bits, except one whose shares end
-    // elsewhere.
+    // With one-term products on two devices, every model of the sample promises the bits, except one with other shares.
     assert!(models > 0 && promised + 1 >= models || !only.is_empty());
     println!("{same} have the bits of one device, {promised} of them by their shares");
 }
 
-/// Every weight type keeps the order of sums in all of its kernels.
 #[test]
 fn each_type_of_weights_has_the_bits_that_are_promised() {
     let mut kept = Vec::new();
@@ -88,7 +86,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
             "llama:layers=1,embd=512,heads=4,kv_heads=4,ff=1024,vocab=32,type={}",
             dtype.name()
         );
-        // Types that the writer cannot write do not occur in tpc's files.
+        // The writer cannot write some types; tpc's files do not use them.
         let Some(model) = Written::of(&spec) else {
             continue;
         };
@@ -103,7 +101,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
         }
     }
     println!("{kept:?}");
-    // With four devices, the shares of longer blocks end elsewhere.
+    // With four devices, shares of longer blocks do not end at eighths.
     for (dtype, devices) in [
         (DType::F16, 4),
         (DType::Q8_0, 4),

@@ -1,4 +1,4 @@
-//! The bytes in a plan's report equal the bytes of its program's arenas.
+//! The bytes in a plan's report equal the bytes of the program's arenas.
 
 use tpc_core::pipeline::{CompiledModel, compile};
 use tpc_core::placement::Placement;
@@ -11,7 +11,6 @@ use tpc_tests::{Sweep, goldens, headers};
 
 use crate::support::{WAYS, name, placed};
 
-/// Compares a plan's report with its program's arenas; returns the difference, if any.
 fn difference(placement: &Placement, compiled: &CompiledModel) -> Option<String> {
     let shapes = compiled.batch_shapes();
     let program = match assemble(&compiled.programs, &shapes, placement.storage) {
@@ -59,7 +58,7 @@ fn plans_of_golden_models_have_the_bytes_of_their_arenas() {
         let all: Vec<(usize, &str)> = (1..=4)
             .flat_map(|n| WAYS.iter().map(move |way| (n, *way)))
             .collect();
-        // A sample varies the way and the number of devices with the model.
+        // A sample varies placement and number of devices with the model.
         let some = [0, 1].map(|n| all[(i * 27 + n * 43) % all.len()]);
         for &(devices, way) in Sweep::asked().pick(&some[..], &all[..]) {
             let placement = placed(devices, way);

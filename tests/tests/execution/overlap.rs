@@ -1,4 +1,4 @@
-//! Device work that can overlap the host's work does not depend on it.
+//! Device work that can overlap host work must not depend on it.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,6 @@ fn shared_experts_run_while_the_host_computes_the_others() {
     assert!(seen > 0, "no model has a shared expert beside the host's");
 }
 
-/// Returns the launches of products with weights ending with `ending`, with place and layer.
 fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)> {
     let graph = &program.graph;
     let ends = |v: &Value| matches!(graph.def_op(*v), Op::Weight(w) if w.tensor.ends_with(ending));
@@ -63,7 +62,7 @@ fn products(program: &Program, ending: &str) -> Vec<(Place, Option<u32>, Launch)
     out
 }
 
-/// True if a launch waits for another, directly or indirectly.
+/// True if a launch waits for another one, directly or indirectly.
 fn waits(program: &Program, launch: Launch, on: Launch) -> bool {
     program.phases.iter().any(|phase| {
         let mut seen = BTreeSet::new();
@@ -85,7 +84,6 @@ fn waits(program: &Program, launch: Launch, on: Launch) -> bool {
     })
 }
 
-/// Returns a launch's queue and step for each of its places.
 fn steps_of(phase: &Phase, launch: Launch) -> Vec<(usize, usize)> {
     let queues = phase.queues.iter().enumerate();
     let at = |(q, queue): (usize, &tpc_ir::program::Queue)| {

@@ -71,7 +71,6 @@ fn programs_compute_what_their_graphs_do() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// True if parsing the program's text gives the same program and text.
 fn round_trips(program: &Program) -> bool {
     let printed = text::print(program);
     let again =

@@ -1,6 +1,5 @@
 use tpc_ir::random::Xorshift64;
 
-/// A random number generator, equal in every run.
 pub(crate) struct Random(Xorshift64);
 
 impl Random {
@@ -18,12 +17,10 @@ impl Random {
         self.0.next_u64() >> 11
     }
 
-    /// Returns a number below `n`; 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// Returns one of the items, if any.
     pub(crate) fn of<T: Clone>(&mut self, all: &[T]) -> Option<T> {
         all.get(self.below(all.len())).cloned()
     }

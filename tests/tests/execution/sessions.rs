@@ -12,7 +12,7 @@ use tpc_tests::{Sweep, goldens};
 use crate::random::Random;
 use crate::support::{config, cpu_session, golden, name, placement, plan};
 
-/// Sample: plain, window, sinks, recurrent, recurrent with attention, ALiBi, absolute positions, YaRN.
+/// Kinds: plain, window, sinks, recurrent, recurrent with attention, ALiBi, absolute positions, YaRN.
 const SAMPLE: [&str; 8] = [
     "llama-dense",
     "gemma3",
@@ -33,7 +33,6 @@ fn models() -> Vec<PathBuf> {
     all
 }
 
-/// Opens a session on `devices` devices, with sequences of `n` tokens together.
 fn session(
     path: &Path,
     (devices, cache): (usize, DType),
@@ -54,16 +53,14 @@ fn furthest(a: &[f64], b: &[f64]) -> f64 {
     distance(a.iter().copied(), b.iter().copied()).max_abs
 }
 
-/// Texts read in batches, concurrently.
+/// Texts that are read concurrently, in batches.
 struct Reading<'t> {
     texts: &'t [Vec<u32>],
-    /// Tokens read of each.
     done: Vec<usize>,
 }
 
 impl Reading<'_> {
-    /// Draws a batch of some tokens of some texts, with its output rows' positions in the texts; `None` at the end of
-    /// all.
+    /// Draws a batch of some tokens of some texts, with the positions of its output rows; `None` after the last token.
     fn batch(&mut self, random: &mut Random) -> Option<(Batch, Vec<(usize, usize)>)> {
         let (mut batch, mut rows) = (Batch::default(), Vec::new());
         if self.done.iter().zip(self.texts).all(|(d, t)| *d == t.len()) {
@@ -90,7 +87,7 @@ impl Reading<'_> {
 
 #[test]
 fn sequences_side_by_side_have_the_bits_of_each_alone() {
-    /// Tokens of each text; one text's cells end within a block.
+    /// Tokens per text. One text ends inside a block of cells.
     const LENGTHS: [usize; 3] = [90, 70, 20];
     const EACH: usize = 128;
     let mut random = Random::new(11);
@@ -103,7 +100,7 @@ fn sequences_side_by_side_have_the_bits_of_each_alone() {
         let texts: Vec<Vec<u32>> = LENGTHS.into_iter().enumerate().map(text).collect();
         let plan = plan(&path, &placement(2, DType::F16));
         let window = plan.1.model.summary.window;
-        // The session reuses a window's cells if the window is small enough.
+        // If the window is small enough, the session reuses its cells.
         let swa = match window.is_some_and(|w| w.tokens() <= 48) {
             true => 64,
             false => EACH,
@@ -181,7 +178,7 @@ fn a_sequence_goes_back_and_continues_as_if_it_had_never_gone_on() {
     }
 }
 
-/// Rotary embeddings depend only on distances: a text moved to the beginning equals one read there.
+/// Rotary embeddings depend only on distances: a shifted text equals one read at the beginning.
 #[test]
 fn a_context_shift_turns_keys_back() {
     let mut shifted = 0;
@@ -189,7 +186,7 @@ fn a_context_shift_turns_keys_back() {
         let tokens = golden(&path).tokens;
         let (n, by) = (tokens.len() - 1, 7);
         let room = (tokens.len() + by, 1);
-        // Cached keys were rounded at other angles; only f32 shows that the angles are right.
+        // Cached keys were rounded at other angles, so only f32 caches are comparable.
         let mut s = session(&path, (2, DType::F32), room);
         decode(&mut s, &Batch::sequence(&tokens[..n], by as u32, 0));
         if let Err(e) = s.shift(0, 0, by as u64) {
@@ -225,7 +222,7 @@ fn a_context_shift_turns_keys_back() {
     assert!(shifted > 0);
 }
 
-/// Returns a session that has read a model's first tokens, and its bytes.
+/// Returns a session that has read a model's first tokens, and the saved bytes.
 fn saved(path: &Path, devices: usize, tokens: &[u32]) -> (Session<CpuExecutor>, Vec<u8>) {
     let mut s = session(path, (devices, DType::F16), (2 * tokens.len(), 2));
     decode(&mut s, &Batch::sequence(tokens, 0, 0));
@@ -294,7 +291,7 @@ fn damaged_files_give_diagnostics() {
     let (mut s, bytes) = saved(&path, 1, tokens);
     let known = ["TPC0572", "TPC0573", "TPC0574"];
     for n in 0..bytes.len() {
-        // Every truncation of the cells' description, and many of their bytes.
+        // Try every truncation of the description of the cells, and some of their bytes.
         if n < 4096 || n % 61 == 0 {
             let e = s.load(7, &bytes[..n]).expect_err("it is cut");
             assert!(known.contains(&e.code().id), "{n}: {e}");
@@ -311,7 +308,7 @@ fn damaged_files_give_diagnostics() {
         }
         let sealed = i % 2 == 1;
         if sealed {
-            // A correct checksum, so that tpc checks the content.
+            // Correct the checksum, so that tpc checks the content.
             let end = bad.len() - 8;
             let sum = Checksum::of(&bad[..end]);
             bad[end..].copy_from_slice(&sum.to_le_bytes());

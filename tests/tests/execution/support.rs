@@ -29,7 +29,6 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Returns a placement on `devices` devices with a cache type.
 pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
     Placement {
         cache_type_k: cache,
@@ -38,7 +37,6 @@ pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
     }
 }
 
-/// Placements, as options.
 pub(crate) const WAYS: [&str; 20] = [
     "",
     "-sm layer",
@@ -62,7 +60,7 @@ pub(crate) const WAYS: [&str; 20] = [
     r"-ot blk\.(?!0\.).*attn_(q|k)=CPU",
 ];
 
-/// Returns a placement on CPU devices. The list of shares is cut or repeated for the number of devices.
+/// Returns a placement on CPU devices. Cuts or repeats the list of shares for the number of devices.
 pub(crate) fn placed(devices: usize, way: &str) -> Placement {
     let mut words = vec!["--devices".to_owned(), vec!["cpu"; devices].join(",")];
     let mut way: Vec<String> = way.split_whitespace().map(str::to_owned).collect();
@@ -83,7 +81,6 @@ pub(crate) fn plan(path: &Path, placement: &Placement) -> (GgufFile, CompiledMod
     (file, compiled)
 }
 
-/// A model with its program for devices of one kind.
 pub(crate) struct Assembled {
     pub(crate) file: GgufFile,
     pub(crate) config: SessionConfig,
@@ -92,8 +89,8 @@ pub(crate) struct Assembled {
 }
 
 impl Assembled {
-    /// Returns the verified program for one token and for all of these; `None` if the placement has no plan. Plan and
-    /// program use the target's weight storage.
+    /// Returns the verified program for one token and for all tokens; `None` if the placement has no plan. Uses the
+    /// target's weight storage.
     pub(crate) fn new(
         path: &Path,
         placement: &Placement,
@@ -128,12 +125,10 @@ pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
     }
 }
 
-/// Returns the shape of batches of up to `tokens` tokens, all with logits.
 pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {
     config.batch_shape(tokens, tokens)
 }
 
-/// Returns a CPU session for batches of `least` to `most` tokens.
 pub(crate) fn cpu_session(
     (file, compiled): &(GgufFile, CompiledModel),
     config: SessionConfig,
@@ -147,12 +142,10 @@ pub(crate) fn cpu_session(
     session.unwrap_or_else(|e| panic!("{}: {e}", compiled.model.graph.name))
 }
 
-/// Returns the logits of `tokens` as one batch from position 0.
 pub(crate) fn whole<E: Executor>(session: &mut Session<E>, tokens: &[u32]) -> Vec<f64> {
     behind(session, tokens, 0)
 }
 
-/// Returns the logits of `tokens` as one batch from a position.
 pub(crate) fn behind<E: Executor>(
     session: &mut Session<E>,
     tokens: &[u32],
@@ -163,7 +156,6 @@ pub(crate) fn behind<E: Executor>(
     out.reals().expect("logits are real").to_vec()
 }
 
-/// Returns the logits of `tokens`, one batch each, from a position.
 pub(crate) fn one_by_one<E: Executor>(
     session: &mut Session<E>,
     tokens: &[u32],
@@ -192,7 +184,7 @@ impl Written {
         Written::of(spec).unwrap_or_else(|| panic!("{spec} cannot be written"))
     }
 
-    /// Writes a specification's model; `None` if it is invalid.
+    /// Writes the model of a specification; `None` if it is invalid.
     pub(crate) fn of(spec: &str) -> Option<Written> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

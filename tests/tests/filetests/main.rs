@@ -1,4 +1,4 @@
-//! Runs the file tests in `tests/filetests`, whose form [`tpc_filetest`] describes.
+//! Runs the file tests in `tests/filetests`; [`tpc_filetest`] describes their format.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use tpc::filetest::FRONTEND;
 use tpc_filetest::{Case, Command, Failures, check, read};
 use tpc_ir::{text, verify};
 
-/// Codes that no text can cause, with the unit test that does.
+/// Codes that no text can cause, each with its unit test.
 const NOT_IN_TEXT: &[(&str, &str)] = &[
     ("TPC0219", "text::tests::overlong_texts_are_refused"),
     (
@@ -29,7 +29,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("filetests")
 }
 
-/// Returns every file below `dir`, sorted by name.
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).expect("the folder of file tests is there");
     let mut paths: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
@@ -55,7 +54,6 @@ fn files_meet_their_expectations() {
     assert!(report.is_empty(), "\n{report}");
 }
 
-/// Every command but `print` has a folder of its name with all of its files.
 #[test]
 fn folders_are_named_after_commands() {
     let root = root();
@@ -87,7 +85,6 @@ fn every_op_has_a_line() {
         .lines()
         .filter_map(|l| l.split_once(" = ")?.1.split_whitespace().next())
         .collect();
-    // Of several spellings, one.
     let spelled = |names: &&&[&str]| !names.iter().any(|n| ops.contains(n));
     let missing: Vec<_> = tpc_ir::Op::NAMES.iter().filter(spelled).collect();
     assert!(missing.is_empty(), "{} has no {missing:?}", path.display());

@@ -1,5 +1,5 @@
-//! Advice for plans that do not fit. Each fits when planned as typed, and appears once. No alternative that is over a
-//! tenth faster is missing.
+//! Advice for plans that do not fit. Each suggestion must fit when planned as typed, and appear once. No alternative
+//! that is over a tenth faster may be missing.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,6 @@ use tpc_tests::{Sweep, headers};
 
 use super::synthetic::make;
 
-/// Limits that no machine reaches.
 const LIMITS: Limits = Limits {
     steps: u64::MAX / 2,
 };
@@ -39,8 +38,8 @@ fn machine(gigabytes: &[f64]) -> Topology {
     }
 }
 
-/// Eight experts and eight KV heads on two devices, one with half the other's memory. Shares in proportion to free
-/// memory round to halves, which do not fit; the planner finds shares that do.
+/// Eight experts and KV heads on two devices, one with half the memory. Shares by free memory round to halves, which do
+/// not fit.
 #[test]
 fn shares_shift_until_a_plan_fits() {
     let path = headers().into_iter();
@@ -60,7 +59,6 @@ fn shares_shift_until_a_plan_fits() {
         let compiled =
             super::support::compiled(&file, &placement).unwrap_or_else(|d| panic!("{}", d[0]));
         assert_eq!(compiled.fits(), room, "{gigabytes:?} GB");
-        // The planner keeps the user's shares.
         let asked = Placement {
             tensor_split: Some(vec![1.0; gigabytes.len()]),
             ..placement
@@ -71,7 +69,6 @@ fn shares_shift_until_a_plan_fits() {
     }
 }
 
-/// Returns the header whose file name contains `name`, if any.
 fn header(name: &str) -> Option<GgufFile> {
     let path = headers()
         .into_iter()
@@ -79,7 +76,6 @@ fn header(name: &str) -> Option<GgufFile> {
     Some(GgufFile::open(path).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// Plans a model that does not fit, and searches advice.
 fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel, Counsel) {
     let compiled = super::support::compiled(file, base).expect("the model is planned");
     assert!(!compiled.fits(), "the model fits");
@@ -95,7 +91,6 @@ fn counsel(file: &GgufFile, base: &Placement, limits: Limits) -> (CompiledModel,
     (compiled, found)
 }
 
-/// Returns a command's words with its options replaced by `options`.
 fn replaced(words: &[String], options: &str) -> Vec<String> {
     let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
     let mut out: Vec<String> = Vec::new();
@@ -108,19 +103,18 @@ fn replaced(words: &[String], options: &str) -> Vec<String> {
     out
 }
 
-/// Plans a model under options as the command line reads them.
 fn planned(file: &GgufFile, words: &[String]) -> CompiledModel {
     let placement = tpc::placement(words, DType::F16, SplitMode::Auto);
     let placement = placement.unwrap_or_else(|d| panic!("{words:?}: {}", d[0]));
     super::support::compiled(file, &placement).unwrap_or_else(|d| panic!("{words:?}: {}", d[0]))
 }
 
-/// Microseconds of a generated token with its share of prompts.
+/// Returns the microseconds of a generated token with its share of prompts.
 fn us(decode_tps: f64, prompt_tps: f64) -> f64 {
     1e6 / decode_tps + Workload::PROMPT_WEIGHT * 1e6 / prompt_tps
 }
 
-/// Returns two flags: the advice reduces the context, and the caches' precision.
+/// True if the advice reduces the context, and if it reduces the caches' precision.
 fn gives_up(advice: &Advice) -> [bool; 2] {
     let any = |f: &dyn Fn(&Change) -> bool| advice.changes.iter().any(f);
     [
@@ -134,8 +128,8 @@ const SMALL: [&str; 2] = [
     "qwen3moe:layers=3,embd=256,heads=8,kv_heads=4,head_dim=32,ff=256,experts=8,experts_used=2,vocab=320,ctx=4096,type=q8_0",
 ];
 
-/// Returns every fitting configuration of a small grid with its time, and if it reduces the context or the caches'
-/// precision.
+/// Returns the fitting configurations of a small grid with their times. The flags are true for a reduced context and
+/// reduced precision of caches.
 fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     let layers = 3_u64;
     let mut host: Vec<(HostExperts, u64)> =
@@ -174,7 +168,6 @@ fn grid(file: &GgufFile, base: &Placement) -> Vec<(f64, [bool; 2], Placement)> {
     out
 }
 
-/// Returns the bytes that the fullest device needs.
 fn needed(file: &GgufFile, base: &Placement) -> f64 {
     let r = report(file, base, LIMITS).1;
     let total = r.devices.iter().map(|d| d.total_bytes).max();
@@ -245,11 +238,10 @@ fn nothing_faster_by_more_than_a_tenth_is_missing() {
     assert!(checked > 100, "{checked} configurations fit");
 }
 
-/// The search's step of contexts, in cells.
 const CELLS: u64 = 256;
 
-/// Returns the placement of an advice with one option (besides the mode), one step closer to the request; `None` for
-/// other advice.
+/// Returns the placement of an advice with one option (besides the mode) a step closer to the request; `None` for other
+/// advice.
 fn milder(advice: &Advice) -> Option<Placement> {
     let mut changes = advice.changes.iter();
     let mut options = changes.by_ref().filter(|c| !matches!(c, Change::Mode(_)));
@@ -346,8 +338,7 @@ const MODELS: [&str; 16] = [
     "qwen3.6-27b",
 ];
 
-/// Returns a row of the matrix. Checks that the verdict matches the devices' memory, and that all advice fits when
-/// planned as typed.
+/// Returns a row of the matrix. Checks the verdict against the devices' memory, and that all advice fits as typed.
 fn row(file: &GgufFile, machine: &str, context: Option<u64>, name: &str) -> String {
     let mut words = vec!["--devices".to_owned(), machine.to_owned()];
     words.extend(
@@ -449,7 +440,7 @@ fn every_verdict_and_all_advice_is_consistent() {
     assert!(table.contains("t/s"));
 }
 
-/// Sixteen cards of 24 GiB for DeepSeek V3.1: the experts of a few layers on the host suffice.
+/// DeepSeek V3.1 on sixteen cards of 24 GiB.
 #[test]
 fn experts_of_a_few_layers_on_the_host_are_found() {
     let Some(file) = header("deepseek") else {
@@ -470,7 +461,7 @@ fn experts_of_a_few_layers_on_the_host_are_found() {
     assert!(found.growth.is_some_and(|g| g.devices > 16));
 }
 
-/// One device does not hold the cache, two do: only the requested mode does not fit.
+/// One device cannot hold the cache, two can: only the requested mode does not fit.
 #[test]
 fn advice_is_not_bound_to_the_mode_that_fails() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -490,7 +481,6 @@ fn advice_is_not_bound_to_the_mode_that_fails() {
     assert_eq!(first.price, "");
 }
 
-/// The planner keeps the user's shares, but names better ones.
 #[test]
 fn better_shares_are_named() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -545,7 +535,6 @@ fn so_many_devices_suffice() {
     assert!(compiled.fits());
 }
 
-/// A host and a device too small for any placement.
 #[test]
 fn where_nothing_helps_the_least_that_is_missing_is_told() {
     let file = header("llama-3.1-8b").expect("in the repository");
@@ -566,7 +555,7 @@ fn where_nothing_helps_the_least_that_is_missing_is_told() {
     assert!(help.contains("are missing, most of them on"), "{help}");
 }
 
-/// Slow links: one device is faster than two. Advice names one device only if that plan was made and fits.
+/// Slow links: one device is faster than two. tpc may suggest one device only if it has planned it.
 #[test]
 fn what_is_faster_is_planned_before_it_is_named() {
     let file = header("qwen3-0.6b").expect("in the repository");
@@ -587,7 +576,7 @@ fn what_is_faster_is_planned_before_it_is_named() {
         .expect("a help")
         .to_string();
     assert!(help.starts_with("-sm "), "{help}");
-    // Too large for one device; two in sequence are as slow as in parallel.
+    // Too large for one device; two devices in sequence are as slow as in parallel.
     base.topology
         .devices
         .iter_mut()

@@ -7,7 +7,7 @@ use tpc_passes::shard::shard;
 
 use super::support::verified;
 
-/// Two equal layers with residual values that cannot be split between them. Then the inside of one is needed whole.
+/// Two equal layers with unsplittable residual values between them. Then the inside of one layer is needed whole.
 const LAYERS: &str = "tpir 1
 graph \"g\"
 v0: f32[8, n_tokens] @host = input {name = \"x\"}
@@ -33,7 +33,7 @@ output \"y\" = v11
 output \"z\" = v12
 ";
 
-/// Returns if the first and the second layer are split when the inside of one is needed whole.
+/// True for the first and the second layer if it is split when the inside of one layer is needed whole.
 fn split(inside: &str) -> [bool; 2] {
     let parsed = text::parse(&LAYERS.replace("INSIDE", inside));
     let graph = verified(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);

@@ -1,4 +1,4 @@
-//! `--calibrate`: formats of measurements, the fit, and calibrated estimates.
+//! `--calibrate`: input formats, the fit, and calibrated estimates.
 
 use tpc_core::calibration::{CalibrationFit, calibrate, read};
 use tpc_core::pipeline::Origin;
@@ -42,7 +42,6 @@ fn every_form_calibrates_alike() {
     }
 }
 
-/// Calibrated estimates of measured rows are within the stated error, and better than before.
 #[test]
 fn measured_rows_are_reproduced() {
     let model = header(SPEC);
@@ -65,7 +64,6 @@ fn measured_rows_are_reproduced() {
     }
 }
 
-/// Calibration finds that a machine reads a fifth slower than its profile.
 #[test]
 fn a_slow_machine_is_found() {
     let model = header(SPEC);

@@ -1,5 +1,5 @@
-//! Compares the documentation with the code. Every diagnostic code is documented, and the parts of the book that show
-//! output or come from the code are up to date.
+//! Compares the documentation with the code: every diagnostic code is documented, and generated parts of the book are
+//! up to date.
 
 use crate::support::verified;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,8 +27,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Collects the Rust files below `dir`, in the order of their names. Files of unit tests are left out, for they define
-/// no diagnostics.
+/// Collects the Rust files below `dir`, sorted by name, without unit tests.
 fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     let mut paths: Vec<PathBuf> = fs::read_dir(dir)
         .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
@@ -51,7 +50,6 @@ fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// True if a text is `TPC` and four digits.
 fn well_formed(code: &str) -> bool {
     let digits = code.strip_prefix("TPC").unwrap_or_default();
     digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit())
@@ -79,7 +77,6 @@ fn codes_are_unique_well_formed_and_documented() {
     }
 }
 
-/// Returns the sources of the product without their unit tests, by path.
 fn product() -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for name in [
@@ -102,12 +99,11 @@ fn product() -> Vec<(PathBuf, String)> {
     texts.collect()
 }
 
-/// A code's id is written as a string only in its declaration; everything else refers to the declaration.
+/// A code's id is a string only in its declaration.
 #[test]
 fn codes_are_written_once() {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (_, text) in product() {
-        // Documentation has examples.
         let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
         let code: String = code.collect();
         for literal in code.split('"').filter(|l| well_formed(l)) {
@@ -125,7 +121,7 @@ fn codes_are_written_once() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every declared code is reported somewhere. Lints report their own.
+/// Every declared code is reported somewhere.
 #[test]
 fn codes_are_used() {
     let product = product();
@@ -137,12 +133,12 @@ fn codes_are_used() {
         let Some((_, table)) = table else { continue };
         for (name, _) in table.lines().filter_map(|l| l.split_once(" = ")) {
             let name = name.trim();
-            // An example may hold ` = ` as well.
+            // An example may contain ` = `, too.
             let constant = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
             if !name.chars().all(constant) {
                 continue;
             }
-            // A code is used by its path, or in a table of rules with their codes.
+            // A code is used by its path, or in a table of rules.
             let spelled = [format!("codes::{name}"), format!(" = {name}, \"")];
             let used = product
                 .iter()
@@ -156,7 +152,7 @@ fn codes_are_used() {
     assert_eq!(declared + lints, codes().len(), "tables and lints are all");
 }
 
-/// The worked example of the sharding page: the passes turn its first graph into its second, for four devices.
+/// The passes turn the sharding page's first graph into its second, for four devices.
 #[test]
 fn the_worked_example_of_the_book_is_what_the_passes_give() {
     const FENCE: &str = "```tpir\n";
@@ -201,15 +197,15 @@ fn the_worked_example_of_the_book_is_what_the_passes_give() {
     assert_eq!(body(sharded), found, "{path} shows another sharded graph");
 }
 
-/// A document that shows the output of one `tpc plan` in the first fence after the command.
+/// A document that shows the output of `tpc plan` in the first fence after the command.
 struct ShownPlan {
     document: &'static str,
     model: &'static str,
     devices: &'static str,
-    /// Further options as typed.
+    /// Additional options as typed.
     options: &'static str,
     detail: Detail,
-    /// The tensors asked about: the fence holds only the answer then.
+    /// The tensors of `--why`; the fence then holds only the explanation.
     why: Option<&'static str>,
 }
 
@@ -381,7 +377,7 @@ fn every_page_of_the_book_is_in_its_summary() {
 #[test]
 fn every_file_that_the_book_names_is_there() {
     const FOLDERS: [&str; 6] = ["ir/", "passes/", "compiler/", "runtime/", "tests/", "docs/"];
-    // The worked example of a file to add.
+    // The example of a file to add.
     const TO_ADD: &str = "compiler/models/src/families/gemma1.rs";
     let mut pages: Vec<String> = fs::read_dir(repository().join("docs/src"))
         .expect("the book is there")

@@ -1,4 +1,4 @@
-//! Choices as a proptest strategy: a failing graph shrinks to few and simple choices.
+//! Random choices as a proptest strategy: a failing graph shrinks to few and simple choices.
 
 use proptest::prelude::*;
 use proptest::strategy::{NewTree, ValueTree};
@@ -7,7 +7,7 @@ use tpc_ir::random::SplitMix64;
 
 use super::random::{Builder, Rng};
 
-/// Maximum choices of a random graph and its splits.
+/// The maximum number of choices for a random graph and its splits.
 const MOST: usize = 1024;
 
 #[derive(Debug)]
@@ -29,13 +29,13 @@ impl Strategy for Choices {
     }
 }
 
-/// Choices under shrinking: the last ones are cut off, then each becomes 0.
+/// Choices under shrinking: first the last choices are cut off, then each choice becomes 0.
 struct ChoicesTree {
     choices: Vec<u64>,
     before: Option<Vec<u64>>,
-    /// Choices that the next step cuts off.
+    /// The number of choices that the next step cuts off.
     cut: usize,
-    /// The next choice to become 0.
+    /// The next choice to set to 0.
     at: usize,
 }
 
@@ -75,7 +75,7 @@ impl ValueTree for ChoicesTree {
     }
 }
 
-/// Runs a test on random graphs, equal in every run; a failure names the simplest failing choices.
+/// Runs a test on random graphs, equal in every run. A failure prints the simplest failing choices.
 pub(crate) fn each_graph(cases: u64, test: impl Fn(Builder)) -> Result<(), String> {
     let config = ProptestConfig {
         cases: u32::try_from(cases).unwrap_or(u32::MAX),
@@ -91,7 +91,6 @@ pub(crate) fn each_graph(cases: u64, test: impl Fn(Builder)) -> Result<(), Strin
     outcome.map_err(|e| e.to_string())
 }
 
-/// A failure that needs two choices shrinks to them.
 #[test]
 fn failures_shrink() {
     let fails = |choices: &[u64]| choices.iter().filter(|c| **c % 7 == 3).count() >= 2;

@@ -1,4 +1,5 @@
-//! Synthetic models with logits of llama.cpp: the reference executor computes the same, on one device and on several.
+//! Synthetic models with logits of llama.cpp: the reference executor computes the same logits, on one device and on
+//! several.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +11,11 @@ use tpc_tests::{Sweep, data, files, goldens, shared};
 use super::support::run;
 use super::synthetic::{fast_links, make, planned};
 
-/// The largest NMSE from the logits of llama.cpp, which computes in f32.
+/// The maximum NMSE from the logits of llama.cpp, which computes in f32.
 const AGAINST_GOLDEN: f64 = 1e-8;
 
 /// Architectures without a golden model, and metadata keys for their tiny models. With these keys llama.cpp loads the
-/// model, and every choice of the description has an effect. `docs/examples/llama_logits.py` wrote its logits,
+/// model, and every choice of the description has an effect. `docs/examples/llama_logits.py` wrote the logits,
 /// `tests/data/synthetic/NAME.logits`.
 const MODELS: &[(&str, &str)] = &[
     ("afmoe", ""),
@@ -39,7 +40,7 @@ const MODELS: &[(&str, &str)] = &[
         "experts=4,biases=1,deepseek32.expert_gating_func=2,deepseek32.expert_feed_forward_length=512,\
          deepseek32.expert_weights_norm=true,deepseek32.expert_weights_scale=1.5",
     ),
-    // Blocks that match no head of the indexer score 0, and llama.cpp shows any of them. With many heads every block
+    // Blocks that match no head of the indexer score 0, and llama.cpp picks any of them. With many heads every block
     // matches one.
     ("deepseek4", "deepseek4.attention.indexer.head_count=32"),
     (
@@ -141,7 +142,7 @@ const MODELS: &[(&str, &str)] = &[
     ),
     ("qwen3vl", "biases=1"),
     ("qwen3vlmoe", "biases=1"),
-    // If the budget does not divide into whole blocks, llama.cpp shows parts of blocks.
+    // If the budget is not a multiple of the block size, llama.cpp shows parts of blocks.
     (
         "qwen4exp",
         "qwen4exp.attention.indexer.top_k=32,qwen4exp.expert_shared_feed_forward_length=256",
@@ -166,7 +167,7 @@ fn synthetic_models_agree_with_llama_cpp() {
     for (arch, more) in MODELS {
         let file = make(&format!("{arch}-tiny:type=f32,vocab=64,{more}"));
         let golden = golden(arch);
-        // A sample has two numbers of devices: other tests split every architecture.
+        // A sample has two numbers of devices; other tests split every architecture.
         for &devices in Sweep::asked().pick(&[1, 3][..], &[1, 2, 3, 8]) {
             let compiled = planned(&file, &fast_links(devices));
             assert!(compiled.model.summary.unused.is_empty(), "{arch}");
@@ -191,13 +192,12 @@ fn every_file_of_logits_has_its_model() {
     assert_eq!(found, known);
 }
 
-/// Returns the names in a list of the user guide, each at the start of a line.
+/// Returns the names in a list of the user guide; each line begins with a name.
 fn names(list: &str) -> BTreeSet<&str> {
     let lines = list.lines().filter_map(|l| l.strip_prefix("- `"));
     lines.filter_map(|l| Some(l.split_once('`')?.0)).collect()
 }
 
-/// Returns the architectures with logits: of models in [`MODELS`], and of golden models.
 fn with_logits() -> BTreeSet<String> {
     let mut found: BTreeSet<String> = MODELS.iter().map(|(a, _)| (*a).to_owned()).collect();
     for path in goldens() {
@@ -208,7 +208,7 @@ fn with_logits() -> BTreeSet<String> {
     found
 }
 
-/// Every registered architecture is in one list of the user guide: the first if it has logits, else the second.
+/// The user guide lists every registered architecture once: in the first list if it has logits, else in the second.
 #[test]
 fn no_architecture_lacks_its_line_or_its_logits() {
     let guide = data().join("../../docs/src/user-guide.md");
@@ -227,7 +227,6 @@ fn no_architecture_lacks_its_line_or_its_logits() {
             (false, false) => "a line in a list of docs/src/user-guide.md",
             (true, true) => "a single list of docs/src/user-guide.md: it is in both",
             (false, true) if has_logits => "its line in the first list, since it has logits",
-            // Without the golden models, an architecture may have logits that are not here.
             (true, false) if !has_logits && shared().is_some() => {
                 "logits in tests/data/synthetic, or its line in the second list"
             }

@@ -1,4 +1,4 @@
-//! The traffic over the links per token is minimal.
+//! The traffic over links per token is minimal.
 
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
@@ -8,7 +8,7 @@ use tpc_tests::{goldens, headers};
 
 use super::support::{placement, plan};
 
-/// Returns a model's plan on two devices with the options that `set` makes, and a plain plan for comparison.
+/// Returns a model's plans on two devices: with the options that `set` makes, and without.
 fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]> {
     let path = headers()
         .into_iter()
@@ -23,8 +23,8 @@ fn plans(name: &str, set: impl Fn(&mut Placement)) -> Option<[CompiledModel; 2]>
     Some([asked, plain].map(|p| plan(&path, &p).expect("the architecture is known").1))
 }
 
-/// Returns how many more values, and how many more bytes in the programs, layers copy per token than in the plain plan.
-/// In the programs, each device fetches or sends its own part.
+/// Returns the additional values and bytes that layers copy per token, compared with the plain plan. In the programs,
+/// each device fetches or sends its own part.
 fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
     let batch = asked.decode_batch();
     let count = |c: &CompiledModel| {
@@ -38,7 +38,6 @@ fn beyond([asked, plain]: &[CompiledModel; 2]) -> (u64, u64) {
         (copies(&c.sharded).len() as u64, bytes.sum::<u64>())
     };
     let ((a, x), (b, y)) = (count(asked), count(plain));
-    // The plan's report counts these copies.
     assert!(traffic(&asked.programs, &batch).copies >= a);
     (a - b, x - y)
 }
@@ -102,8 +101,8 @@ fn experts_on_the_host_cost_two_copies_there_and_one_back() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// With the cache on the host, each device sends its heads' new keys and values, and fetches its heads' attended cells.
-/// Every element crosses once per direction.
+/// With the cache on the host, each device sends its heads' new keys and values, and fetches the attended cells. Every
+/// element crosses the link once per direction.
 #[test]
 fn a_cache_on_the_host_crosses_the_link_once() {
     let mut seen = 0;
@@ -123,7 +122,6 @@ fn a_cache_on_the_host_crosses_the_link_once() {
         assert_eq!(copies, s.layers * 4, "{name}: copies");
         let (new, read) = (s.layers * 2 * 4 * s.kv, attended * 2 * 2 * s.kv);
         assert_eq!(bytes, new + read, "{name}: bytes");
-        // The host has the whole caches.
         let caches = plans[0]
             .sharded
             .insts()
@@ -136,7 +134,7 @@ fn a_cache_on_the_host_crosses_the_link_once() {
     assert!(seen >= 2, "{seen} headers");
 }
 
-/// Devices fetch only the attended cells of a host cache, even if the context is short.
+/// Devices fetch only the attended cells of a host cache.
 #[test]
 fn only_the_cells_attended_to_leave_a_cache_on_the_host() {
     let mut seen = 0;

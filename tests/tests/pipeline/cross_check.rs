@@ -1,4 +1,4 @@
-//! Compares the plans of a model's graph from its architecture and of the usual engine's graph. Both split the same
+//! Compares two plans of a model: from its description, and from llama.cpp's captured graph. Both must split the same
 //! axes of the same weights into the same ranges, with the same sums.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tpc_tests::{captures, goldens};
 
 use super::support::{placement, plan as plan_file, rewritten, verified};
 
-/// Returns the graph with the captures' types: exact weights, caches of one type.
+/// Returns the graph with the captures' types: exact weights, and caches of one type.
 fn alike(graph: &Graph) -> Verified<stage::Model> {
     let mut out = graph.clone();
     let values: Vec<_> = out.values().map(|(v, _)| v).collect();
@@ -27,7 +27,6 @@ fn alike(graph: &Graph) -> Verified<stage::Model> {
 
 type Split = Vec<Vec<Vec<(u64, u64)>>>;
 
-/// Returns a plan's split of every weight, and its number of sums.
 fn planned(graph: &Verified<stage::Model>, devices: usize) -> (BTreeMap<String, Split>, usize) {
     let names = (0..devices).map(|d| format!("dev{d}")).collect();
     let workload = Workload::new(4096, 4096, 512, 1);
@@ -129,7 +128,6 @@ fn native_graphs_and_those_of_the_engine_are_planned_alike() {
         wrong.len(),
         wrong.join("\n")
     );
-    // The repository has a few of both; `shared` may have all.
     let least = if tpc_tests::shared().is_some() {
         150
     } else {

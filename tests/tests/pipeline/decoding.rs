@@ -6,11 +6,11 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan, run};
 
-/// Error bound if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const AGAINST_BATCH: f64 = 1e-10;
 
-/// Two sequences take turns, a token each per batch, on two devices. Caches of window layers hold only the visible
-/// cells. Each sequence equals its run alone, in one batch and on one device.
+/// Two sequences take turns on two devices, with one token per batch. Caches of window layers hold only the visible
+/// cells. Each sequence must equal one batch on one device.
 #[test]
 fn two_sequences_token_by_token_equal_one_batch_of_each() {
     let mut wrapped = 0;

@@ -1,4 +1,4 @@
-//! Predictions about other engines against observed runs: every row of `geometry-*.json`.
+//! Compares predictions about other engines with observed runs, the rows of `geometry-*.json`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ struct Row {
     build: String,
 }
 
-/// Logits are wrong from this NMSE on. Quantised weights reach 1e-3, and 0.014 if rounding chooses other experts.
+/// The minimum NMSE of wrong logits. Quantised weights reach 1e-3, and 0.014 if rounding chooses other experts.
 const WRONG: f64 = 2e-2;
 
-/// Unexplained runs that end otherwise than predicted, by beginning of specification and options. A run that ends as
-/// predicted leaves this list.
+/// Runs that end differently than predicted for an unknown reason: beginning of the specification, and options. Remove
+/// a run that ends as predicted.
 const UNEXPLAINED: [(&str, &str); 2] = [
     // Predicted: an abort. Observed: wrong logits.
     (

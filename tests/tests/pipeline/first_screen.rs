@@ -1,4 +1,5 @@
-//! The first screen of a plan shows if the model fits, its speed and how to run it. No line is wider than the terminal.
+//! The first screen of a plan shows if the model fits, its speed, and how to run it. No line is wider than the
+//! terminal.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,6 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_lint::plan_report;
 
-/// Returns the header whose file name begins with `name`, from the repository or `shared`.
 fn header(name: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folders = ["data/headers", "../../shared/models"];
@@ -59,7 +59,6 @@ fn no_wider(text: &str, width: u16) {
     }
 }
 
-/// Checks the answers on a screen of 24 × 80.
 #[track_caller]
 fn answers(report: &PlanReport, expected: &[&str]) {
     let text = render(report, 80, Detail::Brief);
@@ -111,7 +110,6 @@ fn the_first_screen_answers_for_experts_on_four_cards() {
 
 #[test]
 fn the_first_screen_answers_for_a_large_model_on_eight_cards() {
-    // Not in the repository.
     let Some(header) = header("deepseek-v3.1") else {
         return;
     };
@@ -233,7 +231,7 @@ fn the_command_asks_for_the_plan_that_is_shown() {
     }
 }
 
-/// Returns the llama.cpp command, or the reason against it.
+/// Returns the llama.cpp command, or the reason why there is none.
 fn llama_cpp(name: &str, options: &str) -> Result<String, String> {
     let header = header(name).expect("the repository has this header");
     let commands = report("m.gguf", &header, options).commands;
@@ -297,7 +295,7 @@ fn commands_of_llama_cpp_place_alike_or_say_why_not() {
         "--devices 2 -sm layer -ot x{1,2}=CPU -c 4096",
         "comma",
     );
-    // Proportions are layers per device; the output counts as one.
+    // Proportions are layers per device. The output counts as a layer.
     let by_layers = llama_cpp("llama-3.1-8b", "--devices 2 -sm layer -c 4096").expect("a command");
     let split = by_layers
         .split(" -ts ")

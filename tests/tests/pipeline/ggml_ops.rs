@@ -1,5 +1,5 @@
-//! Captured ops that lower to several ops. Compares results with formulas over flat lists, also on several devices with
-//! splits around the op.
+//! Captured ops that become several ops of the IR. Compares results with formulas over flat lists, also on several
+//! devices with splits around the op.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
 use super::random::Rng;
 
-/// A capture under construction with packed tensors, f32 except positions.
+/// A capture under construction. Tensors are packed, and f32 except positions.
 #[derive(Default)]
 struct Capture {
     text: String,
@@ -48,7 +48,7 @@ impl Capture {
         id
     }
 
-    /// Adds a weight; tests bind its values by name.
+    /// Adds a weight, whose values tests bind by name.
     fn leaf(&mut self, ne: [u64; 4]) -> usize {
         self.line("NONE", "f32", ne, &[], &[])
     }
@@ -57,7 +57,7 @@ impl Capture {
         self.line(op, "f32", ne, src, params)
     }
 
-    /// Reads the capture; the only allowed note is that the graph has no batch.
+    /// Reads the capture. The only allowed note says that the graph has no batch.
     fn graph(&self) -> Verified<stage::Model> {
         let read =
             capture::read(&self.text, "ops").unwrap_or_else(|e| panic!("{e}\n{}", self.text));
@@ -73,11 +73,10 @@ fn bits(x: f32) -> i32 {
 
 fn random(seed: u64, n: usize) -> Vec<f64> {
     let mut rng = Rng::new(seed);
-    // Weights are stored in f32.
     (0..n).map(|_| f64::from(rng.real() as f32)).collect()
 }
 
-/// Tokens of captures with positions.
+/// The number of tokens in captures with positions.
 const TOKENS: u64 = 4;
 
 fn number(name: &str) -> u64 {
@@ -89,12 +88,11 @@ fn content(id: u64, n: usize) -> Vec<f64> {
     random(id + 17, n)
 }
 
-/// Returns the named output of a graph whose weights hold [`content`].
 fn run(graph: &Verified<stage::Model>, output: &str) -> Vec<f64> {
     run_with(graph, output, &stored(graph))
 }
 
-/// Returns the named output of a graph or programs; integer inputs are 0, 1, 2, ….
+/// Returns a named output of a graph or programs; integer inputs are 0, 1, 2, ….
 fn run_with<S: Executable>(graph: &Verified<S>, output: &str, weights: &MemoryWeights) -> Vec<f64> {
     let options = Options { gelu: Gelu::Exact };
     let mut interpreter =
@@ -181,7 +179,6 @@ fn the_largest_of_each_row() {
 
 #[test]
 fn views_are_set_and_added_to() {
-    // Rows 1 and 2 of three, columns 1 and 2 of four.
     let params = [16, 48, 48, 20, 0];
     let (mut x, y) = (content(0, 12), content(1, 4));
     let leaves = [[4, 3, 1, 1], [2, 2, 1, 1]];
@@ -318,7 +315,6 @@ fn rotations_go_back_and_start_anywhere() {
     let positions = c.line("NONE", "i32", [4, 1, 1, 1], &[], &[]);
     c.op("ROPE", [6, 2, 4, 1], &[leaf, positions], &rotation(4, 2));
     let turned = run(&c.graph(), &c.last);
-    // The second head of the last token.
     let at = 3 * 12 + 6;
     let (sin, cos) = 3.0_f64.sin_cos();
     let row = &x[at..at + 6];
@@ -331,7 +327,6 @@ fn rotations_go_back_and_start_anywhere() {
     );
 }
 
-/// Returns a graph's programs with free links, and the number of split classes.
 fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::Programs>, usize) {
     let names = (0..devices).map(|i| format!("cpu:{i}")).collect();
     let mut request = PlanRequest::new(Topology::default(), Workload::new(64, 64, 16, 1), names);
@@ -352,7 +347,7 @@ fn divided(graph: &Verified<stage::Model>, devices: usize) -> (Verified<stage::P
 #[test]
 fn split_around_the_op_is_the_same_as_whole() {
     let limit = bits(0.5);
-    // Sizes and parameters of each op, which is between two products of 24 numbers per token.
+    // Each op's sizes and parameters; the op is between two products of 24 numbers per token.
     let same = [24, 6, 1, 1];
     let cases: &[(&str, [u64; 4], &[i32])] = &[
         ("SIN", same, &[]),

@@ -7,9 +7,9 @@ use tpc_tests::goldens;
 
 use super::support::{golden, placement, plan, round_trip, run};
 
-/// Error bound for an engine's logits, computed with the rounding of that engine.
+/// The maximum NMSE from an engine's logits, computed with the engine's rounding.
 const AGAINST_GOLDEN: f64 = 1e-8;
-/// Error bound if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const AGAINST_UNSHARDED: f64 = 1e-11;
 
 #[test]
@@ -84,7 +84,7 @@ fn golden_models_agree_on_any_number_of_devices() {
 
 #[test]
 fn models_saved_by_another_program_agree() {
-    // Saved with every key of llama.cpp, most of them 0 or false.
+    // The file was saved with every key of llama.cpp; most are 0 or false.
     let Some(shared) = tpc_tests::shared() else {
         return;
     };
@@ -106,7 +106,7 @@ fn models_saved_by_another_program_agree() {
 
 #[test]
 fn a_wrong_program_is_noticed() {
-    // Without one all-reduce the logits must differ; otherwise the comparison is useless.
+    // Remove one all-reduce: the logits must differ, otherwise the comparison is useless.
     let path = goldens()
         .into_iter()
         .find(|p| p.to_string_lossy().contains("qwen2-dense"))

@@ -1,4 +1,4 @@
-//! Random graphs of 5 to 40 ops, planned and split at random, and executed both ways.
+//! Random graphs of 5 to 40 ops, planned and split at random, and executed whole and split.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use super::random::{
 };
 use super::rare::{rare, smooth};
 
-/// Builds a graph of values `[n, m, n_tokens]` by random ops on earlier values, weights and inputs.
+/// Builds a graph of values `[n, m, n_tokens]` from random ops on earlier values, weights and inputs.
 pub(crate) fn random_graph(b: &mut Builder) -> Value {
     let mut pool: Vec<Value> = Vec::new();
     let sizes = [2, 3, 4, 6, 8];
@@ -25,7 +25,6 @@ pub(crate) fn random_graph(b: &mut Builder) -> Value {
         let x = *b.rng.pick(&pool);
         pool.push(step(b, &pool, x));
     }
-    // Combine unused values into the output.
     let mut out = pool[pool.len() - 1];
     for &v in &pool[pool.len().saturating_sub(4)..pool.len() - 1] {
         if b.dims(v) == b.dims(out) {
@@ -148,7 +147,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
         }
         14 => b.push(SoftMax::with_scale(1.0), vec![x]),
         15 => {
-            // Attention over the tokens, with m query heads and a divisor of KV heads.
+            // Attention over the tokens, with m query heads. The number of KV heads divides m.
             let divisors: Vec<u64> = (1..=m).filter(|k| m.is_multiple_of(*k)).collect();
             let kv = *b.rng.pick(&divisors);
             let wk = b.weight([n * m, n * kv, 1, 1]);
@@ -181,7 +180,6 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
             b.push(op, vec![q, k, v, mask])
         }
         16 => {
-            // Experts on rows of m.
             let (experts, used, width) = (4, 2, *b.rng.pick(&[2, 4, 6]));
             let rows = b.push(
                 Slice {
@@ -209,7 +207,6 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
         20..=22 => rows(b, x),
         23 | 24 => recurrent(b, x),
         25 => {
-            // The choice of experts, with biases.
             let (experts, used) = (4, b.rng.range(1, 2));
             let first = Slice {
                 axis: 1,
@@ -261,7 +258,7 @@ fn tanh(b: &mut Builder, x: Value) -> Value {
     b.push(Unary { kind }, vec![x])
 }
 
-/// Appends an elementwise op; results stay small.
+/// Appends an elementwise op. Its results stay small.
 fn elementwise(b: &mut Builder, x: Value) -> Value {
     let small = tanh(b, x);
     match b.rng.range(0, 4) {
@@ -297,7 +294,6 @@ fn elementwise(b: &mut Builder, x: Value) -> Value {
     }
 }
 
-/// Appends an op that moves, writes or rotates rows.
 fn rows(b: &mut Builder, x: Value) -> Value {
     let [n, m, t, _] = b.dims(x);
     let (n, m) = (constant(&n), constant(&m));
@@ -307,7 +303,7 @@ fn rows(b: &mut Builder, x: Value) -> Value {
             b.push(MulMat, vec![turn, x])
         }
         0 => {
-            // A cache of rows, and its current content.
+            // A cache of rows and its content.
             let cells = 6;
             let cache = b.weight([n * m, cells, 1, 1]);
             let dims = [d(n * m), t.clone(), d(1), d(1)];
@@ -417,7 +413,7 @@ fn recurrent(b: &mut Builder, x: Value) -> Value {
     y
 }
 
-/// Ops that random graphs lack. The planner does not split states by themselves, the interpreter does not run opaque
+/// Ops that random graphs do not have. The planner does not split states alone, the interpreter does not run opaque
 /// ops, and only plans have transfers.
 const APART: [&str; 7] = [
     "state",

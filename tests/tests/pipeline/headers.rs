@@ -1,4 +1,4 @@
-//! Headers of real models: tpc plans them for 1 to 8 devices, with consistent totals.
+//! tpc plans headers of real models for 1 to 8 devices, with consistent totals.
 
 use std::collections::BTreeMap;
 
@@ -38,8 +38,8 @@ fn bytes_by_tensor(compiled: &CompiledModel) -> BTreeMap<String, u64> {
     out
 }
 
-/// Counts the all-reduces from the first layer on. The last layer's second one may follow the selection of output rows,
-/// so it counts wherever it is.
+/// Counts the all-reduces from the first layer on. The last layer's second one may follow the selection of output rows;
+/// it counts, too.
 fn reductions(compiled: &CompiledModel) -> usize {
     let insts = || compiled.sharded.insts().map(|(_, i)| i);
     let first = insts().position(|i| i.layer.is_some()).unwrap_or(0);
@@ -66,7 +66,7 @@ fn headers_plan_for_one_to_eight_devices() {
             planned += 1;
             let r = plan_report(&name, &placement, &compiled);
             assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
-            // Per-device bytes are the file's tensor bytes plus bytes that several devices hold.
+            // The devices' bytes are the file's tensor bytes plus duplicated bytes.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
             assert_eq!(
                 held,
@@ -103,7 +103,6 @@ fn headers_plan_for_one_to_eight_devices() {
                 assert_eq!(r.mirrored_bytes, 0);
                 continue;
             }
-            // Every big matrix of every block is split.
             for (layer, v) in compiled.weights() {
                 let data = compiled.sharded.value(v);
                 let bytes = data.ty.bytes(&tpc_ir::Bindings::default()).unwrap_or(0);
@@ -116,7 +115,7 @@ fn headers_plan_for_one_to_eight_devices() {
                     data.name
                 );
             }
-            // Bytes held several times because of divisibility (edge blocks, KV heads) are counted separately.
+            // Bytes duplicated because of divisibility (edge blocks, KV heads) are counted separately.
             let even = |c: &tpc_ir::ClassData| {
                 let n = devices as u64;
                 c.size.is_multiple_of(n) && c.ranges.iter().all(|r| r.len * n == c.size)
@@ -148,7 +147,7 @@ fn headers_plan_for_one_to_eight_devices() {
     );
 }
 
-/// The book and error messages state this: a command's limits only stop input that is not a real model.
+/// The book and error messages state this: the limits stop only unrealistic input.
 #[test]
 fn no_model_known_takes_a_tenth_of_the_budget() {
     let counted = [
@@ -231,7 +230,7 @@ fn scarce_memory_is_a_constraint() {
             placement.ctx_size = Some(16);
             placement.ubatch_size = 16;
             let (free, _) = totals(&placement);
-            // A little less memory than the unlimited plan takes: tpc finds another plan or reports that none fits.
+            // With slightly less memory than this plan needs, tpc finds another plan or reports that none fits.
             placement.topology.devices[0].memory = Some(free as f64 - 1.0);
             let (tight, r) = totals(&placement);
             assert_eq!(
@@ -242,7 +241,6 @@ fn scarce_memory_is_a_constraint() {
                 r.diagnostics
             );
             found += usize::from(tight < free);
-            // Far less than anything takes.
             placement.topology.devices[0].memory = Some(free as f64 / 8.0);
             let (_, r) = totals(&placement);
             assert_eq!(r.verdict, "error");

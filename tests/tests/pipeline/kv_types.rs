@@ -22,15 +22,15 @@ use tpc_tests::{data, files, goldens, shared};
 
 use super::support::{placement, plan, run};
 
-/// Error bound for a different order of sums. A difference in the last bit may round a value to the neighbouring code,
-/// or make a router choose another expert.
+/// The maximum NMSE from one device. Another order of sums may round a value to the neighbouring code, or make a router
+/// choose another expert.
 const AGAINST_UNSHARDED: f64 = 1e-7;
-/// Tokens of a sequence, as in the measurements.
+/// The number of tokens in a sequence, as in the measurements.
 const TOKENS: usize = 128;
-/// An upper bound of the error of f16 against f32. A figure of 0 means that f32 and f16 caches give equal results.
+/// An upper bound for the error of f16 against f32. A figure of 0 means that f32 and f16 caches give equal results.
 const HALF: f64 = 1e-7;
 
-/// Per model, the measured error of each pair (`q8_0/q4_0`: keys, values).
+/// The measured error of each pair (`q8_0/q4_0`: keys, values), by model.
 type Figures = BTreeMap<String, BTreeMap<String, f64>>;
 
 fn figures() -> Figures {
@@ -41,7 +41,6 @@ fn figures() -> Figures {
     serde_json::from_str(&text).expect("figures per model and pair")
 }
 
-/// Returns the golden model of a name, with any weight type.
 fn golden_of(model: &str) -> Option<PathBuf> {
     let named = |p: &PathBuf| {
         let name = p.file_name().map(|n| n.to_string_lossy().into_owned());
@@ -50,7 +49,6 @@ fn golden_of(model: &str) -> Option<PathBuf> {
     goldens().into_iter().find(named)
 }
 
-/// Returns arbitrary tokens, different for each sequence.
 fn tokens(sequence: u64) -> Vec<u32> {
     let next = |x: &u64| Some(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let states = std::iter::successors(Some(sequence + 1), next).skip(1);
@@ -72,7 +70,7 @@ struct Model {
 }
 
 impl Model {
-    /// Opens a golden model; `None` if the file or a plan for its architecture is missing.
+    /// Opens a golden model; `None` if there is no file, or no plan for the architecture.
     fn open(name: &str, sequences: u64) -> Option<Model> {
         let path = golden_of(name)?;
         plan(&path, &placement(1))?;
@@ -119,10 +117,9 @@ fn all_asked() -> bool {
     std::env::var("TPC_KV_TYPES").is_ok_and(|v| v == "all")
 }
 
-/// Measured and known errors of pairs.
 type Measured = Vec<((DType, DType), f64, f64)>;
 
-/// Returns the largest quotient of measured and known errors, each summed over the pairs with a type on one side.
+/// Returns the maximum ratio of measured to known errors, summed over the pairs with a type on one side.
 fn worst_type(measured: &Measured) -> f64 {
     let of = |side: fn(&(DType, DType)) -> DType, t: DType| {
         let pairs = measured.iter().filter(|(pair, ..)| side(pair) == t);
@@ -162,7 +159,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
                 "{name} {}/{}: {error:.3e}, llama.cpp {figure:.3e}",
                 pair.0, pair.1
             );
-            // A single different expert can change a pair's figure by a multiple.
+            // One different expert can change a pair's figure by a multiple.
             let bound = match (experts, all) {
                 (true, _) => 2.0 * largest,
                 (false, true) => 1.25 * figure,
@@ -179,7 +176,7 @@ fn every_pair_of_types_runs_split_and_rounds_no_worse_than_llama_cpp() {
             let worst = worst_type(&measured);
             println!("{name}: at worst {worst:.2} of llama.cpp's error");
             assert!(worst <= if experts { 2.0 } else { 1.2 }, "{name}: {worst}");
-            // Uses the median: a pair with one different expert has hundreds of times the error of other pairs.
+            // Use the median: with one different expert, a pair has hundreds of times the usual error.
             let mut quotients: Vec<f64> =
                 measured.iter().map(|(_, e, f)| e / f.max(HALF)).collect();
             quotients.sort_by(f64::total_cmp);

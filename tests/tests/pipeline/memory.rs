@@ -1,4 +1,4 @@
-//! Bytes of caches and states against the formula.
+//! Compares the bytes of caches and states with formulas.
 
 use tpc_core::placement::{Placement, parse_cache_type, parse_devices};
 use tpc_lint::plan_report;
@@ -8,7 +8,7 @@ use super::support::plan;
 
 struct Model {
     header: &'static str,
-    /// Layers with full attention, and layers with a window.
+    /// The numbers of layers with full attention, and with a window.
     layers: [u64; 2],
     window: u64,
     heads: u64,
@@ -45,7 +45,7 @@ fn path(header: &str) -> Option<std::path::PathBuf> {
         .find(|p| p.to_string_lossy().contains(header))
 }
 
-/// Per cell of a head: elements in blocks of 32, with 34 bytes in q8_0, 18 in q4_0 and iq4_nl, 64 in f16.
+/// Bytes per 32 elements: 34 in q8_0, 18 in q4_0 and iq4_nl, 64 in f16.
 #[test]
 fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
     const UBATCH: u64 = 512;
@@ -68,7 +68,7 @@ fn caches_take_the_bytes_of_their_types_contexts_and_windows() {
                     };
                     let (_, compiled) = plan(&path, &placement).expect("a known architecture");
                     let r = plan_report("x", &placement, &compiled);
-                    // Concurrent sequences have parts of whole blocks of 64 cells.
+                    // Concurrent sequences have whole blocks of 64 cells.
                     let each = n_ctx / parallel;
                     let windowed = (m.window + UBATCH).next_multiple_of(256).min(each);
                     let [all, windowed] = [each, windowed].map(|cells| match parallel {

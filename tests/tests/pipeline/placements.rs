@@ -17,7 +17,7 @@ use super::random::{Builder, Rng, plan_and_run_with};
 use super::support::{golden, placement, plan, run};
 use super::synthetic::make;
 
-/// Error bound if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const AGAINST_UNSHARDED: f64 = 1e-10;
 /// Few suffice: a placement does not depend on the number of tokens.
 const TOKENS: usize = 8;
@@ -55,7 +55,6 @@ fn random_pattern(rng: &mut Rng, n_layer: u64) -> String {
     )
 }
 
-/// Returns the placements of the acceptance list, and random ones.
 pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -> Vec<Way> {
     let mut out = vec![
         overridden(r"blk\.0\.attn.*", "CPU"),
@@ -89,7 +88,6 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
             p.tensor_split = Some(shares.clone());
         }));
     }
-    // Combines several options.
     out.push(way("-nkvo -ncmoe 1 -ngl 2", |p| {
         (p.kv_on_host, p.host_experts, p.n_gpu_layers) = (true, HostExperts::First(1), Some(2));
     }));
@@ -99,7 +97,6 @@ pub(crate) fn ways(rng: &mut Rng, n_layer: u64, experts: bool, devices: usize) -
     out
 }
 
-/// Checks that values are copied to a place at most once.
 fn copied_once(placed: &Graph) {
     let mut seen = std::collections::BTreeSet::new();
     for (_, data) in placed.insts() {
@@ -118,7 +115,7 @@ fn copied_once(placed: &Graph) {
     }
 }
 
-/// Runs the model under every placement that `chosen` admits; returns the number of runs.
+/// Runs the model with the placements that `chosen` accepts. Returns the number of runs.
 fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
     let Some((file, single)) = plan(path, &placement(1)) else {
         return 0;
@@ -158,7 +155,6 @@ fn check(path: &Path, chosen: &mut dyn FnMut() -> bool) -> usize {
     ran
 }
 
-/// Every twentieth placement of every golden model; all with `TPC_FULL=1`.
 #[test]
 fn placed_models_agree_with_whole_ones() {
     let every = Sweep::asked().pick(20, 1);
@@ -174,7 +170,7 @@ fn placed_models_agree_with_whole_ones() {
     assert!(ran > 20, "only {ran} placements ran");
 }
 
-/// Deals the graph's ops to layers, in order.
+/// Assigns the graph's ops to layers, in order.
 fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
     let mut out = Graph::new(graph.name.clone());
     let mut layer = None;
@@ -203,7 +199,6 @@ fn in_layers(graph: &Graph, rng: &mut Rng, layers: u32) -> Graph {
     out
 }
 
-/// Chooses a random place for each layer, and random overrides.
 fn anywhere(b: &mut Builder, request: &mut PlanRequest) {
     const LAYERS: u32 = 4;
     let devices = request.devices.len();
@@ -255,8 +250,7 @@ fn random_graphs_anywhere_give_the_same_numbers() {
     assert!(copied > 50, "only {copied} factors were split");
 }
 
-/// Quantised caches of every architecture. The bound is wider, because a difference in the last bit may change the
-/// rounding.
+/// The bound is wider, because a difference in the last bit may change the rounding.
 #[test]
 fn quantised_caches_split_as_whole() {
     let full = Sweep::asked() == Sweep::Full;

@@ -1,4 +1,4 @@
-//! The rules of the proof. Each has a witness: a graph and right programs for it, which are not proved without the rule.
+//! The rules of the proof. Each has a witness: a graph and correct programs that are not proved without the rule.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use tpc_passes::prove::{prove, prove_without, rules};
 use super::captures::{divided_experts, random_weights, run_at_random};
 use super::support::verified;
 
-/// The maximum difference of numbers if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const EXACT: f64 = 1e-24;
 
 fn folder() -> &'static Path {
@@ -36,7 +36,6 @@ fn every_rule_is_needed_by_its_witness() {
             without.is_err(),
             "the witness of {rule} is proved without it"
         );
-        // A proved witness must compute the model.
         let weights = random_weights(&model);
         let batch = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
         let rows = fewest_rows(&model);
@@ -51,7 +50,6 @@ fn every_rule_is_needed_by_its_witness() {
     }
 }
 
-/// Returns the smallest number of rows or experts that an index counts.
 fn fewest_rows(graph: &Graph) -> usize {
     let counted = graph.insts().filter_map(|(_, data)| {
         let (operand, axis) = match data.op {
@@ -102,7 +100,7 @@ output \"out0\" = v5
     assert!(refutation.is_err(), "{refutation:?}");
 }
 
-/// A device without a share of two contractions has zeros of both: it would divide zero by zero, and spoil the sum.
+/// A device without a share of two contractions would divide zero by zero, and spoil the sum.
 #[test]
 fn nothing_is_divided_by_nothing() {
     let model = "tpir 1
@@ -117,7 +115,7 @@ v5 \"d\": f32[4, n_tokens] @host = div v2, v4
 
 output \"out\" = v5
 ";
-    // The divisor of the second device: its own zeros, or the sum of all.
+    // The second device divides by its own zeros, or by the sum of all devices.
     let programs = |divisor: &str| {
         format!(
             "tpir 1
@@ -162,8 +160,8 @@ output \"out\" = v16
     );
 }
 
-/// Models that select from 8 rows or experts, by the op that selects. Each has the lines of the model, of the first
-/// device and of the second device. The second device has no share of a contraction, so it uses zeros for `ROWS` rows.
+/// Models that select from 8 rows or experts, by the op that selects: the lines of the model, of the first device and
+/// of the second device. The second device holds an empty share of a contraction, so it uses zeros for `ROWS` rows.
 const SELECTIONS: [(&str, &str, &str, &str, &str); 3] = [
     (
         "get_rows",
@@ -212,8 +210,8 @@ v27 \"out\": f32[4, 2, n_tokens] @dev1 = add_id v24, v25, v9",
     ),
 ];
 
-/// Zeros may replace a table only if they have the row count of the model's table. A table without rows equals zero, as
-/// all values without elements do, but a device that reads its rows reads out of bounds.
+/// Zeros may replace a table only if they have as many rows as the model's table. A table without rows equals zero, as
+/// all values without elements do, but reading its rows is out of bounds.
 #[test]
 fn nothing_is_selected_of_nothing() {
     let parse = |text: &str| {
@@ -229,7 +227,7 @@ v1 \"z\": f32[8, 2, n_tokens] @host = input {{name = \"z\"}}
 "
         );
         let model = format!("tpir 1\ngraph \"g\"\n\n{inputs}{model}\n\noutput \"out\" = v7\n");
-        // A bias of zeros has no rule that leaves zeros unchanged: a bias comes with the experts that it belongs to.
+        // The proof does not treat a bias of zeros as leaving zeros unchanged, because a bias belongs to its experts.
         for (rows, is_proved) in [("8", op != "add_id"), ("7", false), ("0", false)] {
             let second = second.replace("[0:ROWS]", if rows == "0" { "[]" } else { "[0:ROWS]" });
             let programs = format!(
@@ -253,7 +251,7 @@ output \"out\" = v20\n",
     }
 }
 
-/// Experts divided by number; the planner does not divide these models so.
+/// The planner does not divide these models by experts.
 #[test]
 fn experts_divided_by_number_are_proved() {
     for path in tpc_tests::captures() {

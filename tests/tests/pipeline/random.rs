@@ -1,4 +1,4 @@
-//! Random graphs of few ops, random splits of them, and their execution both ways.
+//! Random graphs of few ops, random splits of these graphs, and their execution.
 
 use crate::support::verified;
 use std::borrow::Cow;
@@ -26,7 +26,7 @@ use tpc_passes::shard::{ShardError, shard};
 use tpc_runtime::ExecError;
 use tpc_runtime::{Gelu, Interpreter, MemoryWeights, Options, Tensor};
 
-/// A source of choices: random numbers, or numbers that a proptest strategy gives and shrinks.
+/// A source of choices: random numbers, or numbers that proptest gives and shrinks.
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     random: SplitMix64,
@@ -42,7 +42,7 @@ impl Rng {
         }
     }
 
-    /// Returns a source of given choices; after the last one, every choice is the simplest.
+    /// Returns a source of given choices. After the last one, every choice is the simplest.
     pub(crate) fn of(choices: &[u64]) -> Rng {
         Rng {
             given: Some(choices.iter().rev().copied().collect()),
@@ -66,7 +66,7 @@ impl Rng {
         self.next().is_multiple_of(n)
     }
 
-    /// Returns a number in [-1, 1). Tensor elements follow from the seed, and are not recorded as choices.
+    /// Returns a number in [-1, 1). Tensor elements are not recorded as choices.
     pub(crate) fn real(&mut self) -> f64 {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0
     }
@@ -76,16 +76,16 @@ impl Rng {
     }
 }
 
-/// Builds a graph from inputs, with the range of values of each input.
+/// Builds a graph. Keeps the range of values of each input.
 pub(crate) struct Builder {
     pub(crate) graph: Graph,
     pub(crate) rng: Rng,
     pub(crate) tokens: u64,
-    /// Per input, the bound of its integers; 0 for reals.
+    /// The bound of each input's integers; 0 for reals.
     inputs: BTreeMap<String, (TensorType, u64)>,
     weights: MemoryWeights,
     n_weights: usize,
-    /// Further outputs besides the returned one.
+    /// Outputs besides the returned one.
     pub(crate) also: Vec<Value>,
 }
 
@@ -170,7 +170,7 @@ impl Builder {
         )
     }
 
-    /// Adds real numbers: an input, or a product whose sum may be pending.
+    /// Adds real numbers: an input, or a product whose sum may be unreduced.
     pub(crate) fn real(&mut self, dims: [Dim; 4]) -> Value {
         if self.rng.one_in(2) {
             return self.plain(dims);
@@ -200,7 +200,7 @@ impl Builder {
         results.try_into().expect("two results")
     }
 
-    /// Makes the wanted values the outputs, by number.
+    /// Makes the wanted values the outputs, in order of their numbers.
     fn finish(&mut self, out: Value) {
         for (i, v) in [out].into_iter().chain(self.also.clone()).enumerate() {
             self.graph.outputs.push(Output::Named(format!("out{i}"), v));
@@ -248,7 +248,6 @@ pub(crate) fn random_ranges(rng: &mut Rng, size: u64, devices: usize) -> Vec<Int
             Interval::from_bounds(start.min(w[1]), w[1] + more)
         })
         .scan(0, |at, r| {
-            // Starts must not descend.
             *at = r.start.max(*at);
             Some(Interval::from_bounds(*at, r.end().max(*at)))
         })
@@ -333,7 +332,7 @@ pub(crate) fn random_choice(
     Choice::from_options(options)
 }
 
-/// Splits the builder's graph with the output `out` at random, runs both forms and compares.
+/// Splits the graph with the output `out` at random, runs it whole and split, and compares.
 ///
 /// # Panics
 /// Panics if the sharded graph does not verify, cannot be lowered, or computes other numbers.
@@ -344,7 +343,7 @@ pub(crate) fn split_and_run(mut b: Builder, out: Value) -> Fate {
     })
 }
 
-/// Splits the builder's graph with the output `out` by `choose`, runs both forms and compares. `choose` takes the graph
+/// Splits the graph with the output `out` by `choose`, runs it whole and split, and compares. `choose` takes the graph
 /// as built and as placed.
 ///
 /// # Panics
@@ -371,7 +370,7 @@ pub(crate) fn split_by(
     compare(&mut b, &placed, &factors, &analysis, &choice)
 }
 
-/// Splits the builder's graph as the planner does, runs both forms and compares. Returns the number of split classes.
+/// Splits the graph as the planner does, runs it whole and split, and compares. Returns the number of split classes.
 ///
 /// # Panics
 /// Panics if the plan cannot be carried out, does not verify, or computes other numbers.
@@ -435,7 +434,7 @@ fn compare(
     };
     let trial = Trial::of(b);
     execute(b, &trial, &sharded);
-    // Draw one of the equal graphs: sums late, early and in between.
+    // Draw one of the equal graphs: late and early sums, and mixtures.
     let any = Some(b.rng.next());
     execute(
         b,
@@ -451,7 +450,6 @@ fn compare(
     Fate::Ran
 }
 
-/// Rewrites a sharded graph by all rules, for the default machine.
 fn rewritten(sharded: &Verified<stage::Sharded>, limits: Limits) -> Verified<stage::Sharded> {
     verified(rewritten_by(sharded, limits, RULES).graph)
 }
@@ -471,8 +469,8 @@ fn rewritten_by(
     out
 }
 
-/// Splits the builder's graph with the output `out` at random, rewrites it by these rules, runs any of the equal graphs
-/// and compares. Returns true if the named rule matched.
+/// Splits the graph with the output `out` at random, rewrites it by these rules, runs one of the equal graphs and
+/// compares. Returns true if the named rule matched.
 ///
 /// # Panics
 /// Panics if the rewritten graph does not verify, cannot be lowered, or computes other numbers.
@@ -506,7 +504,7 @@ pub(crate) fn rewrite_and_run(
     fired
 }
 
-/// Counts this thread's programs, by success of the proof.
+/// Counts this thread's programs with and without a proof.
 #[derive(Clone, Copy, Debug, Default)]
 struct Proofs {
     found: u64,
@@ -527,8 +525,8 @@ thread_local! {
     static PROOFS: RefCell<Proofs> = RefCell::default();
 }
 
-/// Asserts that at most `in_thousand` of 1,000 programs of this thread were not proved. All were right, but random
-/// graphs have forms that no model has.
+/// Asserts that at most `in_thousand` of 1,000 programs were not proved. All programs were correct, but random graphs
+/// have forms that no model has.
 pub(super) fn unproved_at_most(in_thousand: u64) {
     let Proofs { found, missing } = PROOFS.take();
     println!("{missing} of {} programs were not proved", found + missing);
@@ -546,7 +544,7 @@ fn execute(b: &Builder, trial: &Trial, sharded: &Verified<stage::Sharded>) {
     assert!(nmse <= EXACT, "NMSE {nmse}\n{sharded}\n{programs}");
 }
 
-/// The largest difference for another order of summation.
+/// The maximum NMSE for another order of sums.
 const EXACT: f64 = 1e-20;
 
 struct Trial {
@@ -565,7 +563,7 @@ impl Trial {
                 std::array::from_fn(|i| ty.dims[i].eval(&bindings).expect("small") as usize);
             let n = dims.iter().product();
             let tensor = if *bound > 0 {
-                // Distinct along axis 0 if possible, so that writes by index do not collide.
+                // Distinct along axis 0 if possible, so that indexed writes do not collide.
                 let shift = b.rng.next() % bound;
                 let data = (0..n)
                     .map(|i: usize| ((i as u64 + shift) % bound) as i64)
@@ -604,7 +602,6 @@ impl Trial {
         Ok(out.values().flat_map(numbers).collect())
     }
 
-    /// Returns the NMSE of the programs' outputs against the whole graph's.
     fn nmse(&self, b: &Builder, programs: &Verified<stage::Programs>) -> Result<f64, ExecError> {
         let parts = self.run(b, programs)?;
         assert_eq!(self.whole.len(), parts.len(), "{programs}");
@@ -612,19 +609,19 @@ impl Trial {
     }
 }
 
-/// The verifier's verdict on a sharded graph, compared with a run.
+/// The verifier's verdict on a sharded graph, compared with the outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
-    /// Admitted, with right outputs.
+    /// Accepted, with correct outputs.
     Admitted,
-    /// Refused; cannot be lowered, or has wrong outputs.
+    /// Rejected; the graph cannot be lowered, or has wrong outputs.
     Refused,
-    /// Refused, though the outputs are right.
+    /// Rejected, but the outputs are correct.
     FalseAlarm,
 }
 
-/// Plans the builder's graph with the output `out`, changes the sharded graph at random, and compares the verifier's
-/// verdict with the outputs.
+/// Plans the graph with the output `out`, changes the sharded graph at random, and compares the verifier's verdict with
+/// the outputs.
 ///
 /// # Panics
 /// Panics if the verifier admits a graph that cannot be lowered or computes other numbers.
@@ -651,7 +648,7 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     }
     let trial = Trial::of(&mut b);
     let admitted = verify(&sharded).is_ok();
-    // A refused graph may break the promises that lowering relies on.
+    // A rejected graph may violate the invariants of lowering.
     let sharded = Verified::unchecked(sharded);
     let made = catch_unwind(AssertUnwindSafe(|| {
         let programs = canonicalise(lower(&sharded).map_err(|e| e.to_string())?);
@@ -671,7 +668,8 @@ pub(crate) fn judge(mut b: Builder, out: Value) -> Option<Verdict> {
     })
 }
 
-/// Gives a value on the group another sharding, or a class other ranges; returns true if it found one.
+/// Changes the sharding of a value on the group, or the ranges of a class. Returns false if there is no such value or
+/// class.
 fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
     let live = live(graph);
     let on_group: Vec<Value> = graph
@@ -699,7 +697,6 @@ fn resharded(graph: &mut Graph, rng: &mut Rng) -> bool {
             graph.value(**rng.pick(&alike)).sharding.clone()
         }
         3 => {
-            // One axis, or a class of its size.
             let axis = rng.range(0, 3) as usize;
             let mut axes = [None, None, None, None];
             let size = graph.value(v).ty.dims[axis].as_const();

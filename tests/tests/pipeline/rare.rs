@@ -1,11 +1,11 @@
-//! Steps of random graphs with rare ops; all keep their input's shape.
+//! Steps of random graphs with rare ops. Each keeps its input's shape.
 
 use tpc_ir::op::*;
 use tpc_ir::{Dim, Interval, Value};
 
 use super::random::{Builder, d};
 
-/// Discontinuous functions: a sum in another order may fall on the other side of a jump.
+/// Discontinuous functions. Another order of sums may give the other side of a jump.
 pub(crate) const JUMPS: [UnaryKind; 6] = [
     UnaryKind::Sgn,
     UnaryKind::Step,
@@ -50,7 +50,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     let small = function(b, UnaryKind::Tanh, x);
     match b.rng.range(0, 15) {
         0 => {
-            // A discontinuous function's input must not depend on the order of summation.
+            // The input of a discontinuous function must not depend on the order of sums.
             let fixed = b.plain([n, m, t, d(1)]);
             let scale = Scale {
                 scale: 3.0,
@@ -70,7 +70,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             with(b, BinaryKind::Mul, x, rounded)
         }
         13 => {
-            // A selection is discontinuous. On a plain input all devices select alike.
+            // A selection is discontinuous. On a plain input all devices select the same elements.
             let fixed = b.plain([n, m, t, d(1)]);
             let k = b.rng.range(1, 3);
             let mask = b.push(TopMask { k }, vec![fixed]);

@@ -1,4 +1,4 @@
-//! Recurrent states: results do not depend on the cut of tokens into batches or on other sequences in a batch.
+//! Recurrent states: results do not depend on the division into batches or on other sequences.
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::CompiledModel;
@@ -10,7 +10,7 @@ use tpc_tests::goldens;
 
 use super::support::{FileWeights, golden, placement, plan};
 
-/// Error bound for the same arithmetic, token by token or all tokens at once.
+/// The maximum NMSE between single tokens and one batch.
 const AGAINST_ONE_BATCH: f64 = 1e-10;
 
 struct Model {
@@ -20,7 +20,6 @@ struct Model {
     tokens: Vec<u32>,
 }
 
-/// Plans the golden models with recurrent states, on `devices` devices.
 fn models(devices: usize) -> Vec<Model> {
     let recurrent = |op: &Op| matches!(op, Op::Input(input) if input.kind == InputKind::StateCells);
     let mut out = Vec::new();
@@ -43,7 +42,7 @@ fn models(devices: usize) -> Vec<Model> {
 
 impl Model {
     fn session(&self, sequences: usize) -> ReferenceSession<'_> {
-        // Room for another sequence; recurrent states have no cells.
+        // Leave cells for another sequence.
         let cells = self.tokens.len() * (sequences + 1);
         let mut config = SessionConfig::new(cells).with_sequences(sequences);
         if let Some(window) = self.compiled.model.summary.window {
@@ -75,7 +74,7 @@ impl Model {
     }
 }
 
-/// Returns a batch of the tokens in `range` of two sequences in turns, the second in reverse.
+/// Returns a batch of the tokens in `range` of two alternating sequences, the second in reverse.
 fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     let mut batch = Batch::default();
     for i in range {
@@ -89,7 +88,6 @@ fn in_turns(tokens: &[u32], range: std::ops::Range<usize>) -> Batch {
     batch
 }
 
-/// Returns every second row of logits, from `first` on.
 fn every_second(logits: &[f64], first: usize, n_vocab: usize) -> Vec<f64> {
     let rows = logits.chunks(n_vocab).skip(first).step_by(2);
     rows.flatten().copied().collect()
@@ -153,7 +151,7 @@ fn sequences_of_unequal_length_share_a_batch() {
         batch.tokens.extend(rest.tokens);
         batch.positions.extend(rest.positions);
         batch.seq_ids.extend(rest.seq_ids);
-        // The last of either, the longer first.
+        // The last token of each sequence, the longer sequence first.
         batch.output_rows = vec![(short + long - 1) as u32, (short - 1) as u32];
         let got = model.decode(&mut model.session(2), &batch);
         let row = |i: usize| &whole[i * n_vocab..][..n_vocab];
@@ -178,7 +176,6 @@ fn a_cell_is_clean_for_the_next_sequence() {
             "{}",
             model.name
         );
-        // The earlier sequence continues as if the failed batch had not been sent.
         let rest = Batch::sequence(&model.tokens[7..], 7, 3);
         let got = model.decode(&mut session, &rest);
         model.compare("after a failure", &whole[whole.len() - got.len()..], got);

@@ -1,4 +1,4 @@
-//! The experts of a token, compared with a plain implementation of the rule.
+//! Compares the selected experts with a plain implementation.
 
 use crate::support::verified;
 use tpc_ir::op::InputKind;
@@ -14,7 +14,6 @@ const GROUPS: usize = 4;
 const GROUPS_USED: usize = 2;
 const TOKENS: usize = 24;
 
-/// Returns the indices of the `k` largest numbers, largest first.
 fn largest(of: &[f64], k: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..of.len()).collect();
     order.sort_by(|&a, &b| of[b].total_cmp(&of[a]));
@@ -22,7 +21,7 @@ fn largest(of: &[f64], k: usize) -> Vec<usize> {
     order
 }
 
-/// Returns the best experts, best first, of the groups with the highest score of their two best experts.
+/// Returns the best experts, best first, from the best groups. A group's score is that of its two best experts.
 fn expected(scores: &[f64]) -> Vec<usize> {
     const SIZE: usize = EXPERTS / GROUPS;
     let total = |group: &[f64]| largest(group, 2).iter().map(|&i| group[i]).sum();

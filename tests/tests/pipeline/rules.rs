@@ -1,5 +1,5 @@
 //! Executes every op's sharding rule with random shapes, splits and numbers of devices. Ranges are uneven, empty or
-//! overlapping; operands are whole, split or pending sums.
+//! overlapping; operands are whole, split or unreduced.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ fn dims(b: &mut Builder) -> [Dim; 4] {
     ]
 }
 
-/// Returns the batch's tokens, or a constant number of them, which could be split.
+/// Returns the batch's number of tokens, or a constant, which could be split.
 fn tokens(b: &mut Builder) -> Dim {
     if b.rng.one_in(2) {
         b.t()
@@ -71,7 +71,6 @@ fn binary(b: &mut Builder) -> Value {
     let x = b.real(dims);
     let mut y = b.real(part);
     if kind == BinaryKind::Div {
-        // Away from zero.
         y = b.push(
             Unary {
                 kind: UnaryKind::Sqr,
@@ -154,7 +153,7 @@ fn fill(b: &mut Builder) -> Value {
     b.push(Binary { kind }, vec![x, filled])
 }
 
-/// Builds positions that every device computes, added to a value that may be split.
+/// Builds positions that every device computes, and adds them to a value that may be split.
 fn arange(b: &mut Builder) -> Value {
     let t = tokens(b);
     let op = Arange {
@@ -266,7 +265,7 @@ fn norm(b: &mut Builder) -> Value {
     b.push(Norm { kind, eps: 1e-5 }, vec![x])
 }
 
-/// Builds a norm over all heads of a product, then reshaped to heads, as in OLMo-2.
+/// Builds a norm over all heads of a product, then reshapes to heads, as in OLMo 2.
 fn norm_over_heads(b: &mut Builder) -> Value {
     let (e, h, n, t) = (
         b.rng.range(1, 4),
@@ -328,7 +327,7 @@ fn mul_mat(b: &mut Builder) -> Value {
     b.push(MulMat, vec![w, x])
 }
 
-/// Builds the classical pair of products: columns, then rows.
+/// Builds two products: the first split by columns, the second by rows.
 fn mul_mat_pair(b: &mut Builder) -> Value {
     let (k, m, n, t) = (
         d(b.rng.range(1, 5)),
@@ -364,7 +363,7 @@ fn mul_mat_pair(b: &mut Builder) -> Value {
     b.push(Binary { kind }, operands)
 }
 
-/// Rotates heads by blocks, with a block's own axis or with all else on one axis.
+/// Rotates heads by blocks, with an axis of blocks or with all else on one axis.
 fn rotation(b: &mut Builder) -> Value {
     let n = 1 << b.rng.range(0, 3);
     let (blocks, heads, t) = (d(b.rng.range(1, 3)), d(b.rng.range(1, 8)), b.t());
@@ -465,7 +464,7 @@ fn set_rows(b: &mut Builder) -> Value {
     b.push(SetRows { axis }, vec![dst, rows, index])
 }
 
-/// Writes to a slice of a cache, or of a value whose sum may be pending.
+/// Writes to a slice of a cache, or of a value that may be unreduced.
 fn set_slice(b: &mut Builder) -> Value {
     let axis = b.rng.range(0, 2);
     let (before, len, after) = (b.rng.range(0, 2), b.rng.range(0, 3), b.rng.range(1, 2));
@@ -519,8 +518,8 @@ fn ssm_scan(b: &mut Builder) -> Value {
     y
 }
 
-/// Builds a Mamba-2 block: one product cut into gate, convolved part and time steps; the convolved part cut into x, B
-/// and C.
+/// Builds a Mamba-2 block: one product cut into gate, convolved part and time steps; the convolved part is cut into x,
+/// B and C.
 fn mamba_block(b: &mut Builder) -> Value {
     let (n, dim, each, groups) = (
         b.rng.range(1, 3),
@@ -663,7 +662,6 @@ fn soft_max(b: &mut Builder) -> Value {
         let batches = [repeated(b, &heads), repeated(b, &streams)];
         let [p, q] = batches;
         operands.push(b.plain([n, rows, p, q]));
-        // A head's index is known if the number of heads is.
         if heads.as_const().is_some() && b.rng.one_in(2) {
             op.max_bias = 8.0;
         }
@@ -715,7 +713,6 @@ fn top_mask(b: &mut Builder) -> Value {
     let x = b.real(dims);
     let k = b.rng.range(1, n + 1);
     let mask = b.push(TopMask { k }, vec![x]);
-    // Results are compared as numbers.
     let bounds = Clamp {
         min: -1.0,
         max: 1.0,
@@ -778,7 +775,7 @@ fn permute(b: &mut Builder) -> Value {
     b.push(Permute { axes }, vec![x])
 }
 
-/// Builds a fused product cut into segments, like a fused QKV.
+/// Builds a product cut into segments, like a fused QKV.
 fn slice(b: &mut Builder) -> Value {
     let (e, h, n, t) = (
         b.rng.range(1, 3),

@@ -1,4 +1,4 @@
-//! The cost model against published speeds: checked-in constants, errors on held-out sources, and bands.
+//! Compares the cost model with published speeds: constants, errors on held-out sources, and bands.
 
 use tpc_core::calibration::{BandTable, band_table};
 use tpc_core::placement::SplitMode;
@@ -7,7 +7,7 @@ use tpc_tests::speeds::cross;
 use tpc_tests::speeds::fit::Profiles;
 use tpc_tests::speeds::{Case, Phase, cases, pairs, quantile, rows};
 
-/// Returns the cases; a sample takes every third row.
+/// Returns the cases; a sample has every third row.
 fn all() -> Vec<Case> {
     let (rows, left) = rows::read();
     assert!(left.len() < rows.len() / 4, "{} rows left out", left.len());
@@ -45,7 +45,6 @@ fn speeds_of_other_sources_are_as_published() {
     check("prompts", &of(Phase::Prompt), 0.40, 1.1);
 }
 
-/// Rows with shared tensors on current engines are estimated within a quarter.
 #[test]
 fn shared_tensors_are_estimated_within_a_quarter() {
     let (rows, _) = rows::read();
@@ -109,7 +108,6 @@ fn layer_and_tensor_are_ranked_as_measured() {
             }
         }
     }
-    // At least 90 % must be right.
     assert!(
         right >= 6 && wrong.len() * 9 <= right,
         "{right} right, wrong: {wrong:?}"

@@ -29,7 +29,7 @@ impl WeightSource for FileWeights<'_> {
     }
 }
 
-/// Returns a placement on `devices` devices, with exact caches.
+/// Returns a placement on `devices` devices, with f32 caches.
 pub(crate) fn placement(devices: usize) -> Placement {
     Placement {
         cache_type_k: DType::F32,
@@ -38,7 +38,7 @@ pub(crate) fn placement(devices: usize) -> Placement {
     }
 }
 
-/// Opens and plans; `None` for architectures that are not lowered yet.
+/// Opens and plans a model; `None` for unsupported architectures.
 pub(crate) fn plan(path: &Path, placement: &Placement) -> Option<(GgufFile, CompiledModel)> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     match compiled(&file, placement) {
@@ -62,7 +62,6 @@ pub(crate) fn compiled(
     Ok(compiled)
 }
 
-/// Returns the logits of `tokens` as one batch from position 0.
 pub(crate) fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
@@ -102,7 +101,6 @@ pub(crate) fn rewritten(
     rewrite(sharded, machine, Limits::default(), RULES)
 }
 
-/// Checks that printing and parsing a graph gives the graph again.
 pub(crate) fn round_trip(graph: &Graph) {
     let text = graph.to_string();
     let parsed = tpc_ir::text::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e[0]));

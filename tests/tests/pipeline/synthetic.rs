@@ -1,4 +1,4 @@
-//! Synthetic models of awkward sizes: programs of several devices compute the model's graph, and really split it.
+//! Synthetic models of awkward sizes: programs of several devices compute the model's graph, and split it.
 
 use crate::support::verified;
 use std::collections::BTreeMap;
@@ -29,20 +29,20 @@ use tpc_synth::{Model, Spec};
 use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 
-/// Error bound if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const EXACT: f64 = 1e-20;
-/// Error bound if a different order of sums may also round a cached number differently.
+/// The maximum NMSE if another order of sums may change the rounding of cached numbers.
 const ROUNDED: f64 = 1e-11;
 
 /// Common sizes. `f32` has no quantisation blocks, so only counts limit the splits.
 const SMALL: &str = "layers=1,embd=48,ff=40,vocab=24,ctx=32,type=f32";
 
-/// Writes a specification's model to a file that is mapped and deleted.
+/// Writes the model of a specification to a file that is mapped and deleted.
 pub(super) fn make(spec: &str) -> GgufFile {
     try_make(spec).unwrap_or_else(|e| panic!("{spec}: {e}"))
 }
 
-/// Makes a specification's model, or returns an error if it is invalid.
+/// Makes the model of a specification; returns an error if it is invalid.
 pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -56,12 +56,11 @@ pub(super) fn try_make(spec: &str) -> Result<GgufFile, String> {
     let file = std::fs::File::create(&path).expect("a temporary file");
     let written = model.write(file).map_err(|e| e.to_string());
     let file = written.and_then(|_| GgufFile::open(&path).map_err(|e| e.to_string()));
-    // If the system cannot remove a mapped file, its cleanup of temporary files does.
+    // If the system cannot remove a mapped file, its cleanup of temporary files will.
     let _ = std::fs::remove_file(&path);
     file
 }
 
-/// Returns the metadata of an architecture's tiny model, except its sizes.
 pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
     let name = format!("{arch}-tiny");
     let preset = tpc_synth::presets().into_iter().find(|p| p.name == name);
@@ -73,7 +72,6 @@ pub(super) fn preset_keys(arch: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns devices whose links take `latency_us` for any number of bytes.
 fn linked(devices: usize, latency_us: f64) -> Placement {
     let link = Link::new(1e18, latency_us);
     Placement {
@@ -86,7 +84,7 @@ fn linked(devices: usize, latency_us: f64) -> Placement {
     }
 }
 
-/// Links fast enough for such small models that heads, widths and vocabularies are worth splitting.
+/// Returns links so fast that heads, widths and vocabularies of small models are worth splitting.
 pub(super) fn fast_links(devices: usize) -> Placement {
     linked(devices, 10.0)
 }
@@ -107,7 +105,6 @@ pub(super) fn planned(file: &GgufFile, placement: &Placement) -> CompiledModel {
     compiled
 }
 
-/// Tokens that differ from their neighbours.
 fn tokens(n: u32, vocab: u32) -> Vec<u32> {
     (0..n).map(|i| (i * 7 + 3) % vocab).collect()
 }
@@ -131,7 +128,6 @@ fn decode(session: &mut ReferenceSession<'_>, batch: &Batch) -> Vec<f64> {
     out.reals().expect("logits are real").to_vec()
 }
 
-/// Runs a prompt, then three more tokens one by one.
 fn run<S: Executable>(graph: &Verified<S>, file: &GgufFile, compiled: &CompiledModel) -> Vec<f64> {
     let vocab = compiled.model.summary.n_vocab as u32;
     let tokens = tokens(7, vocab);
@@ -174,8 +170,8 @@ fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<
     }
 }
 
-/// Returns the plan that divides the axis of `first`, never the model width, and the rows of other weights if
-/// compatible. Of several ways to divide a factor, it takes number `way` modulo their count.
+/// Returns the plan that divides the axis of `first`, and the rows of other weights if compatible, but never the model
+/// width. `way` modulo their count selects one of the ways to divide a factor.
 fn divided(
     file: &GgufFile,
     placement: &Placement,
@@ -239,8 +235,8 @@ fn divided(
     compiled
 }
 
-/// Returns the choice of these options, without options that split only some summands of an op. The search for splits
-/// does not choose such options either.
+/// Returns the choice of these options, without options that split only some summands of an op. The planner does not
+/// choose such options either.
 fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
     loop {
         let choice = Choice::from_options(options.clone());
@@ -261,12 +257,12 @@ fn consistent(facts: GraphFacts<'_>, mut options: Vec<SplitOption>) -> Choice {
     }
 }
 
-/// Candidates to divide a factor: whole units, shared blocks, chains of KV heads and queries.
+/// Ways to divide a factor: whole units, shared blocks, chains of KV heads and queries.
 const WAYS: std::ops::Range<usize> = 0..3;
 
 const HEADS: (&str, usize) = ("attn_q.", 1);
 
-/// The key rows begin within the query rows, so the heads are two summands of attention's output, and every plan splits
+/// The key rows begin within the query rows. Heads are then two summands of attention's output, so every plan splits
 /// both or neither.
 #[test]
 fn joined_projections_whose_parts_overlap_are_divided_as_one() {
@@ -322,7 +318,8 @@ fn heads_are_divided_among_any_number_of_devices() {
         let file = make(&format!(
             "llama:{SMALL},heads={heads},kv_heads={kv},head_dim=4,seed={heads}"
         ));
-        // A single head is divided by the elements of its values, several query heads of one KV head by queries.
+        // A single head is divided by the elements of its values. Several query heads of one KV head are divided by
+        // queries.
         let q = (heads > 1).then_some(1);
         let k = (kv > 1).then_some(1);
         let v = (kv > 1 || heads == 1).then_some(1);
@@ -497,7 +494,7 @@ fn blocks_at_the_edge_are_held_by_both_neighbours() {
     }
 }
 
-/// True if the graph has a lookup in which each device reads its own rows.
+/// True if in some lookup each device reads its own rows.
 fn looks_up_own_rows(graph: &Graph) -> bool {
     graph
         .insts()
@@ -630,7 +627,7 @@ fn a_sliding_window_wraps_around_its_cache() {
                 }
                 assert_close(&what, &whole, &got, EXACT);
             }
-            // Runs batches of uneven length, with exactly the needed number of cells.
+            // Run batches of uneven length, with exactly the needed number of cells.
             for mut batches in sessions(window + 4) {
                 let mut got = Vec::new();
                 let mut at = 0;
@@ -665,7 +662,7 @@ fn interleaved_sequences_do_not_see_each_other() {
             let mut together = session(&compiled.programs, &file, &compiled, 18, 18);
             let mut got = [Vec::new(), Vec::new()];
             for i in (0..9).step_by(3) {
-                // Three tokens of each sequence, alternating; all have logits, in another order.
+                // Three tokens of each sequence, alternating. All have logits, in another order.
                 let mut batch = Batch::default();
                 for pos in i..i + 3 {
                     for (seq, tokens) in [&a, &b].into_iter().enumerate() {
@@ -736,8 +733,8 @@ fn every_architecture_runs_on_any_number_of_devices() {
             }
             let file = make(&format!("{}-tiny:{change}", arch.name));
             let mut whole = None;
-            // The preset itself on more devices than its variants. A sample has two numbers of devices and one change
-            // per architecture.
+            // The unchanged preset, on more numbers of devices than its variants. A sample has two numbers of devices
+            // and one change per architecture.
             let counts: &[usize] = match (change, Sweep::asked()) {
                 ("", Sweep::Full) => &[1, 2, 3, 5, 8],
                 ("", Sweep::Sample) => [&[1, 3], &[2, 5], &[3, 8]][a % 3],
@@ -838,7 +835,6 @@ fn random_spec(rng: &mut Rng) -> String {
         "mxfp4_moe",
     ];
     let dtype = *rng.pick(&types);
-    // Sometimes rows are whole blocks.
     let width = |rng: &mut Rng, max: u64| match rng.range(0, 3) {
         0 => 256 * rng.range(1, 2),
         1 => 32 * rng.range(1, 5),
@@ -888,13 +884,12 @@ fn random_models_run_however_they_are_divided() {
     for _ in 0..RANDOM_MODELS {
         let mut spec = random_spec(&mut rng);
         if try_make(&spec).is_err() {
-            // Adds the preset's metadata, except sizes.
             let arch = spec.split(':').next().expect("an architecture").to_owned();
             for (key, value) in preset_keys(&arch) {
                 spec.push_str(&format!(",{key}={value}"));
             }
             if try_make(&spec).is_err() {
-                // Some keys fix the number of layers, so the model is the preset itself.
+                // Some keys fix the number of layers, so the model is the unchanged preset.
                 spec = format!("{arch}-tiny:vocab=40");
             }
         }

@@ -25,7 +25,7 @@ pub(super) enum Format {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) subject: SubjectArgs,
-    /// Prompt lengths to time, in tokens; several make a test each, 0 omits the test.
+    /// Prompt lengths to time, in tokens; one test per length; 0 omits the test.
     #[arg(
         long,
         short = 'p',
@@ -34,7 +34,7 @@ pub(crate) struct Args {
         default_value = "512"
     )]
     pub(super) n_prompt: Vec<usize>,
-    /// Generated lengths to time, in tokens; several make a test each, 0 omits the test.
+    /// Generated lengths to time, in tokens; one test per length; 0 omits the test.
     #[arg(
         long,
         short = 'n',
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// Time a prompt and the tokens generated after it together; repeatable [-pg].
     #[arg(long = "pg", value_name = "PROMPT,N", value_parser = prompt_and_generation)]
     pub(super) n_both: Vec<[usize; 2]>,
-    /// Cached tokens before a test; several make a test each.
+    /// Cached tokens before a test; one test per number.
     #[arg(
         long,
         short = 'd',
@@ -70,8 +70,7 @@ pub(crate) struct Args {
     /// Print the time of each kernel.
     #[arg(long)]
     pub(super) profile: bool,
-    /// Compare with another program: each repetition runs tpc, then COMMAND. The program must print speeds as
-    /// llama-bench does.
+    /// Compare with another program: each repetition runs tpc and COMMAND, which must print speeds as llama-bench does.
     #[arg(long, value_name = "COMMAND", conflicts_with = "profile")]
     pub(super) compare: Option<String>,
     /// Output format.

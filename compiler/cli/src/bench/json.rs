@@ -1,4 +1,4 @@
-//! The results as an array of objects, if possible with llama-bench's keys.
+//! The results as an array of objects, with llama-bench's keys if they exist.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::subject::Subject;
 pub(super) struct Row {
     model: String,
     model_filename: String,
-    /// Bytes of the model's tensors.
+    /// The size of the model's tensors, in bytes.
     size: u64,
     params: u64,
     backend: &'static str,
@@ -35,7 +35,6 @@ pub(super) struct Row {
     compare: Option<Compare>,
 }
 
-/// Fields that llama-bench lacks or names differently.
 #[derive(Clone, Serialize)]
 struct Same {
     model_type: String,
@@ -46,14 +45,14 @@ struct Same {
     type_v: String,
 }
 
-/// Another program, timed in alternation. Sample `i` and tpc's sample `i` are of one round.
+/// The results of another program, timed in alternation. Sample `i` is of the same round as tpc's sample `i`.
 #[derive(Serialize)]
 struct Compare {
     command: String,
     samples_ts: Vec<f64>,
     median_ts: f64,
     other_median_ts: f64,
-    /// The median ratio over the rounds; minimum and maximum follow.
+    /// The median of the rounds' speed ratios; minimum and maximum follow.
     ratio: f64,
     ratio_min: f64,
     ratio_max: f64,
@@ -80,11 +79,9 @@ struct Kernel {
     ns: u64,
 }
 
-/// The columns of [`csv`].
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
     type_v,n_prompt,n_gen,n_depth,avg_ns,stddev_ns,avg_ts,stddev_ts\n";
 
-/// Formats a test as quoted, comma-separated values.
 pub(super) fn csv(subject: &Subject, m: &Measured) -> String {
     let r = row(subject, m);
     let cells = [

@@ -12,11 +12,11 @@ use tpc_engine::AnySession;
 /// A test: the tokens to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
-    /// A prompt of `n` tokens, read in batches.
+    /// A prompt of `n` tokens, processed in batches.
     Prompt { n: usize, depth: usize },
     /// `n` tokens, one after another.
     Generation { n: usize, depth: usize },
-    /// A prompt, followed by tokens generated one after another.
+    /// A prompt followed by generated tokens.
     Both {
         prompt: usize,
         n: usize,
@@ -32,7 +32,7 @@ impl Test {
         }
     }
 
-    /// Returns the tokens per sequence in the cache before the test.
+    /// Returns the number of cached tokens per sequence before the test.
     pub(super) fn depth(&self) -> usize {
         match *self {
             Test::Prompt { depth, .. }
@@ -41,12 +41,11 @@ impl Test {
         }
     }
 
-    /// Returns the cells that each sequence fills.
+    /// Returns the number of cells that each sequence fills.
     pub(super) fn cells(&self) -> usize {
         self.tokens() + self.depth()
     }
 
-    /// Returns the numbers of prompt tokens and generated tokens.
     pub(super) const fn lengths(&self) -> [usize; 2] {
         match *self {
             Test::Prompt { n, .. } => [n, 0],
@@ -55,7 +54,6 @@ impl Test {
         }
     }
 
-    /// Returns the test's name: `pp512`, `tg128 @ d4096`, `pp512+tg128`.
     pub(super) fn name(&self) -> String {
         let name = match *self {
             Test::Prompt { n, .. } => format!("pp{n}"),
@@ -68,7 +66,7 @@ impl Test {
         }
     }
 
-    /// Returns the name with the number of sequences: `tg128 ×4`.
+    /// Returns the name with the number of sequences, such as `tg128 ×4`.
     pub(super) fn name_of(&self, sequences: usize) -> String {
         match sequences {
             1 => self.name(),
@@ -79,7 +77,6 @@ impl Test {
 
 pub(super) struct Measured {
     pub(super) test: Test,
-    /// The number of parallel sequences.
     pub(super) sequences: usize,
     /// The time of each repetition.
     pub(super) times: Vec<Duration>,
@@ -113,13 +110,12 @@ impl Measured {
             .collect()
     }
 
-    /// Returns the mean speed and the sample standard deviation, as llama-bench prints them.
+    /// Returns the mean and the sample standard deviation of the speed.
     pub(super) fn speed(&self) -> (f64, f64) {
         spread(&self.speeds())
     }
 }
 
-/// The other program's speeds for a test, one per round.
 #[derive(Debug)]
 pub(super) struct Compared {
     pub(super) command: String,
@@ -139,13 +135,12 @@ impl Compared {
 pub(super) struct Bench<'m, 'a> {
     pub(super) model: &'m mut AnySession<'a>,
     pub(super) n_vocab: u32,
-    /// The largest batch, in tokens.
+    /// The maximum batch size, in tokens.
     pub(super) batch: usize,
     pub(super) sequences: usize,
     pub(super) warmup: Warmup,
 }
 
-/// The warm-up before a test is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Warmup {
     Once,
@@ -153,7 +148,6 @@ pub(super) enum Warmup {
 }
 
 impl Bench<'_, '_> {
-    /// Runs a test once to warm up, then `repetitions` times.
     pub(super) fn measure(
         &mut self,
         test: Test,
@@ -176,7 +170,7 @@ impl Bench<'_, '_> {
         Ok(out)
     }
 
-    /// Runs a test once. The tokens of its depth run first, untimed.
+    /// Runs a test once. First runs the tokens of the test's depth, untimed.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
         self.model.clear()?;
         let mut tokens = Tokens {
@@ -184,14 +178,14 @@ impl Bench<'_, '_> {
             n_vocab: self.n_vocab,
         };
         let (n, depth, sequences) = (test.tokens(), test.depth(), self.sequences);
-        // One sequence after the other.
+        // Runs one sequence after the other.
         let in_turn = |n: usize, first: usize| {
             move |i: usize| TokenPos {
                 pos: (first + i % n) as u32,
                 seq: (i / n) as u32,
             }
         };
-        // Token `i` of every sequence, then token `i + 1`.
+        // Runs token `i` of every sequence, then token `i + 1`.
         let together = |first: usize| {
             move |i: usize| TokenPos {
                 pos: (first + i / sequences) as u32,
@@ -215,7 +209,7 @@ impl Bench<'_, '_> {
         Ok((begun.elapsed(), self.model.take_profile()))
     }
 
-    /// Runs tokens at the positions of `at`; each sequence's last token per batch has logits.
+    /// Runs tokens at the positions of `at`. The last token of each sequence in a batch has logits.
     fn read(
         &mut self,
         tokens: &[u32],
@@ -240,7 +234,7 @@ impl Bench<'_, '_> {
     }
 }
 
-/// Random tokens, the same in every run.
+/// A generator of random tokens, equal in every run.
 struct Tokens {
     random: SplitMix64,
     n_vocab: u32,

@@ -2,7 +2,7 @@
 //!
 //! - `measure` times a test;
 //! - `compare` alternates tpc with another program;
-//! - `printer` prints each result at once, by `table` or `json`; `profile` prints the time per kernel.
+//! - `printer` prints each result as soon as it is known, by `table` or `json`; `profile` prints the time per kernel.
 
 mod args;
 mod compare;
@@ -30,7 +30,6 @@ use measure::{Bench, Measured, Test, Warmup};
 use printer::Printer;
 use subject::Subject;
 
-/// Returns the tests in llama-bench's order.
 fn tests(args: &Args) -> Vec<Test> {
     let mut out = Vec::new();
     for &depth in &args.n_depth {
@@ -57,7 +56,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let executor = opened.executor(&args.engine, executor);
     let sequences = opened.sequences();
     let cells = cells.saturating_mul(sequences);
-    // Without `-c`, the context fits the largest test.
     opened.default_context(cells as u64);
     let ready = opened.plan()?;
     let longest = tests.iter().map(|t| t.cells().max(1)).max().unwrap_or(1);
@@ -69,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch: (ready.ubatch)
             .min(longest.saturating_mul(sequences))
             .max(sequences),
-        // A batch may hold the ends of several prompts, which need logits.
+        // A batch may end several prompts, and each end needs logits.
         outputs: sequences,
         sequences,
         executor: ExecutorOptions {
@@ -112,7 +110,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     report(args.format, &subject, &measured, other)
 }
 
-/// Returns the cells of the largest test.
 fn cells(tests: &[Test]) -> Result<usize, Failure> {
     tests.iter().map(Test::cells).max().ok_or_else(|| {
         let message = "missing test: all lengths are 0";
@@ -141,7 +138,7 @@ fn report(
     }
 }
 
-/// Runs the tests, each after an untimed run. With `--compare`, runs only the tests that both programs have.
+/// Runs the tests, each after an untimed run. With `--compare`, runs only the tests of both programs.
 fn measure(
     bench: &mut Bench<'_, '_>,
     tests: &[Test],

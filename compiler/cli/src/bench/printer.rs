@@ -1,4 +1,4 @@
-//! Prints each result at once, so that an interrupted run keeps its results.
+//! Prints each result as soon as it is known, so that an interrupted run keeps its results.
 
 use super::args::Format;
 use super::measure::{Measured, Test};
@@ -22,7 +22,6 @@ impl<'s> Printer<'s> {
         }
     }
 
-    /// Prints the head of the results.
     pub(super) fn begin(&mut self, tests: &[Test], sequences: usize) -> Result<(), Failure> {
         match self.format {
             Format::Json | Format::Jsonl => Ok(()),

@@ -1,11 +1,9 @@
-//! The time per kernel of a test.
-
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::measure::Measured;
 
-/// Lists each kernel's time on the first device per repetition, slowest first. The rest of the total is host time:
+/// Lists the time per kernel and repetition on the first device, slowest first. The rest of the total is host time:
 /// inputs, masks, logits.
 pub(super) fn report(m: &Measured) -> String {
     let n = m.times.len().max(1) as f64;

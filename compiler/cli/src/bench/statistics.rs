@@ -1,5 +1,3 @@
-//! Statistics of samples.
-
 /// Returns the median; NaN for an empty slice.
 pub(super) fn median(numbers: &[f64]) -> f64 {
     let mut sorted = numbers.to_vec();
@@ -12,7 +10,6 @@ pub(super) fn median(numbers: &[f64]) -> f64 {
     }
 }
 
-/// Returns the mean and the standard deviation.
 pub(super) fn spread(sample: &[f64]) -> (f64, f64) {
     let n = sample.len() as f64;
     let mean = sample.iter().sum::<f64>() / n.max(1.0);

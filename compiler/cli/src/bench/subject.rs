@@ -1,11 +1,10 @@
-//! The measured model.
+//! The model that `tpc bench` measures.
 
 use std::path::Path;
 
 use tpc_core::pipeline::ModelSize;
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
 
-/// The measured model, with its executor and devices.
 pub(super) struct Subject {
     pub(super) model: String,
     pub(super) file: String,

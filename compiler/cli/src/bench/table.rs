@@ -4,7 +4,6 @@ use super::measure::Measured;
 use super::subject::Subject;
 use tpc_core::format::{bytes, count};
 
-/// A column of a table.
 pub(super) struct Column {
     head: String,
     right: bool,
@@ -32,14 +31,12 @@ impl Column {
         }
     }
 
-    /// Returns the rule below a column's head.
     fn rule(&self, width: usize) -> String {
         let rule = "-".repeat(width - usize::from(self.right));
         if self.right { rule + ":" } else { rule }
     }
 }
 
-/// Formats a Markdown table; each row has one cell per column.
 pub(super) fn markdown(columns: &[Column], rows: &[Vec<String>]) -> String {
     let widths = widths(columns, rows);
     let mut out = head(columns, &widths);
@@ -61,7 +58,6 @@ fn line(columns: &[Column], widths: &[usize], cells: &[String]) -> String {
     format!("|{}\n", cells.collect::<String>())
 }
 
-/// Formats the columns' names and rules.
 fn head(columns: &[Column], widths: &[usize]) -> String {
     let heads: Vec<String> = columns.iter().map(|c| c.head.clone()).collect();
     let rules: Vec<String> = columns
@@ -72,13 +68,12 @@ fn head(columns: &[Column], widths: &[usize]) -> String {
     line(columns, widths, &heads) + &line(columns, widths, &rules)
 }
 
-/// A table that is printed row by row.
 pub(super) struct Growing {
     columns: Vec<Column>,
     widths: Vec<usize>,
 }
 
-/// The width of the speed column before speeds are known, in characters.
+/// The initial width of the speed column, in characters.
 const SPEED: usize = 16;
 
 impl Growing {
@@ -105,7 +100,7 @@ pub(super) fn report(subject: &Subject, measured: &[Measured]) -> String {
     markdown(&columns(subject), &rows)
 }
 
-/// Returns the columns. Cache types other than `f16` have a column.
+/// Returns the columns. Cache types have a column unless both are `f16`.
 fn columns(subject: &Subject) -> Vec<Column> {
     let mut out = vec![
         Column::left("model"),
@@ -126,7 +121,6 @@ fn columns(subject: &Subject) -> Vec<Column> {
     out
 }
 
-/// The cache type without a column.
 const USUAL: &str = "f16";
 
 fn row_of(subject: &Subject, m: &Measured) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Serves llama.cpp programs as a device and captures their graphs.
+//! Serves llama.cpp programs as an RPC device, and captures their graphs.
 
 mod program;
 
@@ -16,13 +16,12 @@ pub(super) use program::capture_program;
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Count, Device, Event, Limits, Server, Tell};
 
-/// The memory that a capturing device reports, in bytes: more than any model needs.
+/// The memory that a capturing device reports, in bytes; larger than any model.
 pub(super) const ANY_MEMORY: u64 = 1 << 40;
 
 /// The exit status after Ctrl-C.
 const INTERRUPTED: i32 = 130;
 
-/// Resolves a text to its first socket address.
 pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
@@ -67,7 +66,7 @@ pub(super) fn interrupted() -> Arc<AtomicBool> {
     pressed
 }
 
-/// Captures graphs until Ctrl-C; with `once`, until graphs were captured and all clients have disconnected.
+/// Captures graphs until Ctrl-C. With `once`, returns when graphs were captured and all clients have disconnected.
 pub(super) fn capture(server: &Server, once: bool) -> Captures {
     let captures = Captures::default();
     let pressed = interrupted();
@@ -79,10 +78,10 @@ pub(super) fn capture(server: &Server, once: bool) -> Captures {
     captures
 }
 
-/// Writes one file per kind of graph into a folder.
+/// Writes one file per kind of graph.
 ///
 /// # Errors
-/// Returns TPC0758 without a graph, and the errors of writing files.
+/// Returns TPC0758 if no graph was captured, and an error if a file cannot be written.
 pub(super) fn write(captures: &Captures, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let texts = captures.texts();
     if texts.is_empty() {

@@ -11,10 +11,7 @@ use crate::output::{self, Failure};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_rpc::{Captures, Device, Limits};
 
-/// Runs a llama.cpp command on a capturing device.
-///
-/// # Errors
-/// Returns TPC0400 for an empty command, and TPC0759 if the command cannot run or fails before its first graph.
+/// Runs a llama.cpp command with a capturing device.
 pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Failure> {
     if command.trim().is_empty() {
         let d = Diagnostic::new(
@@ -52,7 +49,7 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     match ended {
         None => {}
         Some(what) if captures.graphs() == 0 => return Err(failed(command, &what)),
-        // Graphs from before the failure are still checked.
+        // Graphs captured before the failure are still linted.
         Some(what) => failed(command, &what)
             .diagnostics
             .iter()
@@ -61,7 +58,7 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     Ok(captures)
 }
 
-/// Adds `--rpc` with the address, and `-ngl 99` if the command does not set the layers.
+/// Adds `--rpc` and the address; also adds `-ngl 99` if the command has no number of layers.
 fn pointed(command: &str, address: SocketAddr) -> String {
     let layers = |w: &str| ["-ngl", "--gpu-layers", "--n-gpu-layers"].contains(&w);
     let says = command.split_whitespace().any(layers);
@@ -69,11 +66,11 @@ fn pointed(command: &str, address: SocketAddr) -> String {
     format!("{command} --rpc {address}{all}")
 }
 
-/// Starts a command by the shell. Its output goes to standard error, with the log.
+/// Starts a command in a shell. The command's output goes to standard error.
 fn start(command: &str) -> std::io::Result<Child> {
     let (program, option) = match cfg!(windows) {
         true => ("cmd", "/C".to_owned()),
-        // `exec` lets signals reach the program.
+        // `exec` replaces the shell, so that signals reach the program.
         false => ("sh", "-c".to_owned()),
     };
     let command = match cfg!(windows) {

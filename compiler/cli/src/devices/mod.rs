@@ -31,7 +31,7 @@ pub(super) struct Args {
 struct Listing<'a> {
     tpc: u32,
     cards: Vec<CardReport<'a>>,
-    /// Names that several cards share, with tpc's choice.
+    /// Ambiguous names, with the card that tpc chooses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     meant: Vec<Meant<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Returns the card of a name, or all cards that share the name.
 fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
     let known = table();
     let all = |names: &[&str]| {

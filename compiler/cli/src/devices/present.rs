@@ -1,5 +1,5 @@
-//! This machine's devices, as reported by the driver and the system. The reports are untrusted: texts are cut and
-//! cleaned, numbers have bounds, and a hanging `nvidia-smi` is killed.
+//! This machine's devices, as reported by the driver and the system. Reports are untrusted: tpc shortens and cleans
+//! texts, limits numbers, and kills a hanging `nvidia-smi`.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,7 @@ const MIB: u64 = 1 << 20;
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Present {
     pub(super) gpus: Vec<Gpu>,
-    /// The value of `--devices` for these GPUs, if tpc knows all cards.
+    /// The value of `--devices` for these GPUs, if tpc knows every card.
     pub(super) devices: Option<String>,
     pub(super) cpu: Cpu,
     /// Reasons for missing facts, and differences from tpc's card table.
@@ -33,13 +33,13 @@ pub(super) struct Present {
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Gpu {
     pub(super) name: String,
-    /// The card in the table.
+    /// The card's name in tpc's table.
     pub(super) card: Option<&'static str>,
     /// The total memory, in bytes.
     pub(super) memory_bytes: Option<u64>,
     /// The free memory, in bytes.
     pub(super) free_bytes: Option<u64>,
-    /// The PCI bus address, or the driver's number.
+    /// The PCI bus address, or the driver's device number.
     pub(super) bus: String,
     pub(super) pcie_gen: Option<u32>,
     pub(super) pcie_lanes: Option<u32>,
@@ -62,7 +62,7 @@ pub(super) fn present() -> Present {
     };
     match ask() {
         Ok(text) => out.gpus = gpus(&text),
-        // A container may have the driver's library without `nvidia-smi`.
+        // A container may have the driver's library, but no `nvidia-smi`.
         Err(why) => match tpc_cuda::cards() {
             Ok(cards) => out.gpus = cards.iter().take(GPUS).map(of_driver).collect(),
             Err(_) => out.notes.push(why),
@@ -95,7 +95,7 @@ fn of_driver(card: &DeviceInfo) -> Gpu {
     }
 }
 
-/// Returns the difference between a GPU and the card of its name, if any.
+/// Returns the difference between a GPU and its card in the table, if any.
 fn differs(gpu: &Gpu) -> Option<String> {
     let card = card_named(&gpu.name)?;
     let memory = gpu.memory_bytes?;
@@ -124,7 +124,6 @@ fn card_named(name: &str) -> Option<&'static Card> {
     }
 }
 
-/// Returns the output of `nvidia-smi`, or the reason for its failure.
 fn ask() -> Result<String, String> {
     let query = "--query-gpu=name,memory.total,memory.free,pci.bus_id,pcie.link.gen.max,pcie.link.width.max";
     let child = Command::new("nvidia-smi")
@@ -165,11 +164,10 @@ fn ask() -> Result<String, String> {
     }
 }
 
-/// Reads a child's output; `None` after the timeout.
+/// Reads a child's output; returns `None` after the timeout.
 fn read(child: &mut Child) -> Option<Vec<u8>> {
     let stdout = child.stdout.take()?;
     let (send, receive) = mpsc::channel();
-    // The thread ends with the child or with this program.
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.take(OUTPUT).read_to_end(&mut bytes);
@@ -178,7 +176,7 @@ fn read(child: &mut Child) -> Option<Vec<u8>> {
     receive.recv_timeout(TIMEOUT).ok()?.ok()
 }
 
-/// Parses comma-separated lines of GPUs, skipping lines with other fields.
+/// Parses one GPU per line, with comma-separated fields. Skips lines with other fields.
 fn gpus(text: &str) -> Vec<Gpu> {
     let number =
         |field: &str, most: u64| field.parse::<u64>().ok().filter(|n| (1..=most).contains(n));
@@ -206,7 +204,6 @@ fn gpus(text: &str) -> Vec<Gpu> {
     text.lines().filter_map(gpu).take(GPUS).collect()
 }
 
-/// Describes the CPU from `/proc`.
 fn cpu() -> Cpu {
     let read = |path: &str| {
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Runs tokens and collects the logits of each.
+//! Runs tokens and collects the logits of each token.
 
 use tpc_runtime::{Batch, ExecError};
 
@@ -9,13 +9,13 @@ pub(super) struct Evaluation {
     pub(super) n_vocab: usize,
     /// The model's logits, `[n_vocab]` per token.
     pub(super) logits: Vec<f64>,
-    /// The logits of each block that drafts a further token.
+    /// The logits of each drafting block.
     pub(super) drafts: Vec<Vec<f64>>,
 }
 
 impl Evaluation {
-    /// Compares the draft for the token `ahead` places further with the model's choice. Returns the numbers of equal
-    /// choices and of comparisons.
+    /// Compares the draft `ahead` tokens later with the model's choice. Returns the numbers of equal choices and of
+    /// comparisons.
     pub(super) fn agreement(&self, ahead: usize, draft: &[f64]) -> (usize, usize) {
         let choices = |logits: &[f64]| -> Vec<Option<usize>> {
             let best = |row: &[f64]| {
@@ -30,7 +30,7 @@ impl Evaluation {
     }
 }
 
-/// Runs the tokens as one sequence in batches of at most `ubatch`, drafting after each batch.
+/// Runs the tokens as one sequence, in batches of at most `ubatch`. Drafts after each batch.
 pub(super) fn execute(
     model: &mut AnySession<'_>,
     tokens: &[u32],
@@ -48,7 +48,7 @@ pub(super) fn execute(
         out.n_vocab = logits.dims()[0];
         out.logits.extend_from_slice(&logits.reals()?);
         for (ahead, draft) in (1..).zip(&mut out.drafts) {
-            // Tokens after the last one are unknown: zeros replace them, and their drafts are ignored.
+            // Tokens after the last one are unknown. Zeros replace them; drafts from these zeros are ignored.
             let later = tokens.iter().copied().skip(first as usize + ahead);
             let next: Vec<u32> = later.chain(std::iter::repeat(0)).take(part.len()).collect();
             draft.extend_from_slice(&model.draft_step(&next)?.reals()?);

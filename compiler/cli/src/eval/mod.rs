@@ -1,4 +1,4 @@
-//! `tpc eval`: runs tokens through the devices' programs, and compares or writes logits.
+//! `tpc eval`: runs tokens through the devices' programs; compares or writes the logits.
 
 mod execute;
 
@@ -53,14 +53,13 @@ fn tolerance(text: &str) -> Result<f64, Diagnostic> {
 }
 
 fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> {
-    // The reference executor is exact, so its caches default to f32.
+    // The reference executor is exact, so the default cache type is f32.
     let defaults = Defaults {
         cache: DType::F32,
         split_mode: SplitMode::Auto,
     };
     let asked = args.placement.placement(defaults)?;
     Ok(match executor {
-        // The reference executor runs plans for any devices.
         ExecutorKind::Reference => asked,
         ExecutorKind::Cpu
         | ExecutorKind::Cuda
@@ -87,7 +86,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         _ => "--tokens".to_owned(),
     };
     check_tokens(tokens.iter().copied(), ready.n_vocab, &whose)?;
-    // Programs hold the logits of `ready.outputs` tokens. The reference executor is not limited.
+    // A program computes the logits of `ready.outputs` tokens. The reference executor has no such limit.
     let most = match executor {
         ExecutorKind::Reference => usize::MAX,
         ExecutorKind::Cpu
@@ -107,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         name: args.subject.path(),
         file: &opened.file,
         model: &ready,
-        // The options' context decides the graph; cells are allocated only for the tokens to run.
+        // The options' context determines the graph, but cells are allocated only for these tokens.
         ctx_size: tokens.len(),
         batch,
         outputs: batch,
@@ -146,7 +145,6 @@ fn read_golden(path: &Path) -> Result<Golden, Failure> {
     Golden::parse(&name, &bytes).map_err(Failure::usage)
 }
 
-/// Returns the tokens of the golden file, or else of `--tokens`.
 fn tokens(args: &Args, golden: Option<&Golden>) -> Result<Vec<u32>, Failure> {
     let tokens = golden.map(|g| g.tokens.clone()).or(args.tokens.clone());
     let tokens = tokens.unwrap_or_default();
@@ -181,7 +179,6 @@ fn same_vocabulary(golden: &Golden, n_vocab: usize) -> Result<(), Failure> {
     ]))
 }
 
-/// Prints the error of the logits, and fails above the tolerance.
 fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<(), Failure> {
     let want = golden.logits.iter().map(|&x| f64::from(x));
     let d = distance(want, evaluation.logits);

@@ -1,5 +1,3 @@
-//! Warns of contexts longer than the model's training context.
-
 use tpc_diag::Diagnostic;
 use tpc_gguf::GgufFile;
 use tpc_models::{RopeScaling, Stretch};

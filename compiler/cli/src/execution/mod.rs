@@ -1,4 +1,4 @@
-//! The model, the executor and the devices of a command line.
+//! The model, the executor and the devices of a command.
 //!
 //! Commands that run a model call [`SubjectArgs::open`], plan, and call [`load`].
 
@@ -26,7 +26,7 @@ pub(super) use limits::beyond_training;
 pub(super) use options::ExecutionArgs;
 pub(super) use subject::{Opened, SubjectArgs};
 
-/// Returns the options' devices, or `None` if the options do not describe a machine.
+/// Returns the options' devices, or `None` if no option describes a machine.
 pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Failure> {
     if !args.names_a_machine() {
         return Ok(None);
@@ -49,8 +49,8 @@ pub(super) fn devices(args: &PlacementArgs) -> Result<Option<TargetDevices>, Fai
     }))
 }
 
-/// Returns the options' placement, by default one CPU device, or `cuda:0` for the CUDA executor. Emulated devices may
-/// have any card's name.
+/// Returns the placement of the options. The default is one CPU device, or `cuda:0` for the CUDA executor. Emulated
+/// devices may have any card's name.
 pub(super) fn placement(
     args: &PlacementArgs,
     defaults: Defaults,
@@ -61,8 +61,8 @@ pub(super) fn placement(
     placement_for(args, defaults, executor, cure)
 }
 
-/// Returns the placement like [`placement`]. If a device is a card but the executor does not run on cards, suggests
-/// `cure`.
+/// Returns the placement like [`placement`]. Suggests `cure` if a device is a card and the executor does not run on
+/// cards.
 pub(super) fn placement_for(
     args: &PlacementArgs,
     defaults: Defaults,
@@ -99,7 +99,7 @@ pub(super) fn placement_for(
     }
 }
 
-/// True if all devices are cards, by number or by the names of this machine's cards.
+/// True if all devices are cards, named by number or by this machine's card names.
 pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     match args.devices() {
         Some(Ok(DeviceLists { lists, .. })) => {
@@ -112,7 +112,7 @@ pub(super) fn names_cards(args: &PlacementArgs) -> bool {
 /// Checks that all devices are cards.
 ///
 /// # Errors
-/// Returns TPC0401 otherwise.
+/// Returns TPC0401 if a device is not a card.
 pub(super) fn on_cards(placement: &Placement) -> Result<(), Failure> {
     let kinds: Vec<DeviceKind> = placement.devices.iter().map(|d| d.kind).collect();
     Ok(cards::no_processor(&kinds)?)
@@ -127,7 +127,6 @@ pub(super) fn plan(
     Ok(engine::plan(file, placement)?)
 }
 
-/// Loads a model, with progress on a terminal.
 pub(super) fn load<'a>(
     loader: Loader<'a>,
     args: &ExecutionArgs,

@@ -1,5 +1,3 @@
-//! The options of the executor.
-
 use clap::ValueEnum;
 use tpc_cuda::Edges;
 use tpc_diag::{Diagnostic, codes};
@@ -26,14 +24,14 @@ enum ExecutorName {
     Reference,
 }
 
-/// The options of the executor.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Execution")]
 pub(crate) struct ExecutionArgs {
     /// Executor of the programs [default: cuda for devices such as cuda:0, else cpu; eval: reference].
     #[arg(long, value_enum)]
     executor: Option<ExecutorName>,
-    /// Threads of all devices together, or of each, such as `1,1` [default: the cores that this process may use].
+    /// Total threads of all devices, or threads of each device, such as `1,1` [default: the cores that this process may
+    /// use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<Threads>,
     /// Let a CUDA kernel start before the previous one ends (programmatic dependent launch); needs compute capability
@@ -46,7 +44,7 @@ pub(crate) struct ExecutionArgs {
         hide_possible_values = true
     )]
     pdl: Pdl,
-    /// Print details: data exchange between cards; for `tpc rpc`, also each new program and each graph's time.
+    /// Print details: data exchange between cards; for `tpc rpc`, also new programs and the time of each graph.
     #[arg(long, short)]
     verbose: bool,
 }
@@ -72,10 +70,7 @@ impl From<ExecutorName> for ExecutorKind {
 }
 
 impl ExecutionArgs {
-    /// Returns the total number of threads, equal per device and at least one each.
-    ///
-    /// # Errors
-    /// Returns TPC0400 if a list of threads does not have one entry per device.
+    /// Returns the total number of threads: equal per device, and at least one each.
     fn threads(&self, devices: usize) -> Result<usize, Failure> {
         let devices = devices.max(1);
         let all = match self.threads {
@@ -99,10 +94,6 @@ impl ExecutionArgs {
         Ok(engine::threads(all, devices))
     }
 
-    /// Returns the executor's options, with threads for `devices` devices.
-    ///
-    /// # Errors
-    /// Returns TPC0400 like `threads`.
     pub(crate) fn executor_options(
         &self,
         kind: ExecutorKind,
@@ -131,7 +122,7 @@ impl ExecutionArgs {
         self.verbose
     }
 
-    /// Returns the executor: `--executor`, else CUDA if all devices are cards, else `default`.
+    /// Returns the executor of `--executor`; else CUDA if all devices are cards; else `default`.
     pub(crate) fn executor(&self, devices: &PlacementArgs, default: ExecutorKind) -> ExecutorKind {
         match self.executor {
             Some(executor) => executor.into(),
@@ -143,13 +134,12 @@ impl ExecutionArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Threads {
-    /// The total, or each device's threads if the option is a list.
+    /// The threads of each device if the option is a list, else the total.
     each: usize,
-    /// The length of the list, if any.
     all: Option<usize>,
 }
 
-/// Parses a total number of threads, or equal numbers per device.
+/// Parses a total, or a list of equal numbers.
 fn threads(text: &str) -> Result<Threads, Diagnostic> {
     let refused = |message: String, help: &str| {
         Diagnostic::new(&codes::COMMAND_LINE, "--threads", message).help(help)

@@ -1,4 +1,4 @@
-//! The subject of a command that runs a model: a model to plan now, or an artefact.
+//! The model or artefact that a command runs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,6 @@ use crate::artefact;
 use crate::input;
 use crate::output::Failure;
 
-/// A model or an artefact.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SubjectArgs {
     /// A GGUF file with its data, any shard of one, or an artefact (.tpc).
@@ -29,10 +28,7 @@ impl SubjectArgs {
             .map_or(self.model.as_path(), |named| named.artefact)
     }
 
-    /// Reads the artefact, or else calls `placement`, and opens the model.
-    ///
-    /// # Errors
-    /// Returns an error for an unreadable file, and for a model or placement options that do not match the artefact.
+    /// Reads the artefact, or else calls `placement`; then opens the model.
     pub(crate) fn open(
         &self,
         options: &PlacementArgs,
@@ -75,7 +71,7 @@ enum Source {
 pub(crate) struct Opened {
     pub(crate) file: GgufFile,
     name: PathBuf,
-    /// The given `--devices` that an artefact is bound to.
+    /// The value of `--devices`, if given, for an artefact.
     devices: Option<String>,
     source: Source,
 }
@@ -88,7 +84,6 @@ impl Opened {
         }
     }
 
-    /// Returns the number of parallel sequences: `-np`, or the artefact's.
     pub(crate) fn sequences(&self) -> usize {
         match &self.source {
             Source::Model(placement) => usize::try_from(placement.parallel)
@@ -98,7 +93,7 @@ impl Opened {
         }
     }
 
-    /// Returns CUDA for an artefact for cards if `--executor` is not given, else `otherwise`.
+    /// Returns CUDA for an artefact for cards unless `--executor` is given; else `otherwise`.
     pub(crate) fn executor(&self, engine: &ExecutionArgs, otherwise: ExecutorKind) -> ExecutorKind {
         match &self.source {
             Source::Artefact(artefact)
@@ -110,7 +105,6 @@ impl Opened {
         }
     }
 
-    /// Plans the model, or takes the artefact's plan.
     pub(crate) fn plan(&self) -> Result<PreparedModel, Failure> {
         match &self.source {
             Source::Model(placement) => {

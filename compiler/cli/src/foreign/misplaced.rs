@@ -11,7 +11,7 @@ use super::words::{is_address, lookup, own, quoted, refused};
 /// Returns the diagnostic of a first word that is a program, model, option or other tool's subcommand.
 pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Option<Diagnostic> {
     let mut line: Vec<String> = words.iter().map(|w| quoted(&w.to_string_lossy())).collect();
-    // A later subcommand comes first in the corrected line.
+    // If a subcommand follows later, the corrected line begins with it.
     let later = words.iter().position(|w| {
         let word = w.to_str();
         word.is_some_and(|w| program.find_subcommand(w).is_some())
@@ -74,7 +74,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
     Some(refused(word, format!("unknown subcommand `{word}`"), help))
 }
 
-/// Subcommands of other programs, with the equivalent in tpc.
+/// Subcommands of other programs with the equivalent in tpc.
 const MEANT: &[(&str, &str)] = &[
     (
         "serve server api",

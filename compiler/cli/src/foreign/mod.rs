@@ -1,7 +1,7 @@
 //! Translates options of llama.cpp, ik_llama.cpp and other programs into tpc's, before parsing.
 //!
-//! The subcommand's own options stay. Another program's option becomes tpc's option, is left out with a note, or is
-//! refused with an alternative (`table`). An unknown option is refused with the nearest known one.
+//! A subcommand's own options are unchanged. Another program's option is replaced by tpc's option, removed with a note,
+//! or refused with an alternative (`table`). An unknown option is refused; the error names the nearest known option.
 
 mod misplaced;
 mod page;
@@ -32,7 +32,6 @@ use words::{is_option, lookup, near, own, quoted, refused};
 #[derive(Debug, Default)]
 pub(super) struct TranslatedLine {
     pub(super) arguments: Vec<OsString>,
-    /// Notes on options that were left out or replaced.
     pub(super) notes: Vec<Diagnostic>,
 }
 
@@ -66,10 +65,6 @@ pub(super) fn translate(
     Ok(said)
 }
 
-/// Translates the words after a subcommand.
-///
-/// # Errors
-/// Returns TPC0400 for a refused or unknown option.
 pub(super) fn translate_words(
     words: Vec<OsString>,
     command: &Command,
@@ -90,7 +85,7 @@ pub(super) fn translate_words(
     Ok(reader.said)
 }
 
-/// Options that take lists in llama-bench, but one value in tpc.
+/// Options with a list of values in llama-bench, but one value in tpc.
 const LISTED: [&str; 9] = [
     "--ubatch-size",
     "--batch-size",
@@ -107,14 +102,14 @@ struct Reader<'c> {
     command: &'c Command,
     words: Peekable<IntoIter<OsString>>,
     said: TranslatedLine,
-    /// Options without influence as given, each with the reason.
+    /// Options without effect, each with the reason.
     ignored: Vec<(String, &'static str)>,
-    /// Options for features that tpc lacks, each with the reason.
+    /// Options for features that tpc does not have, each with the reason.
     undone: Vec<(String, &'static str)>,
     /// Options for llama.cpp's memory, as given.
     engine_memory: Vec<String>,
     names_engine: bool,
-    /// Options of the subcommand that take one value.
+    /// Options with one value.
     given: Vec<Given>,
     repository: Option<String>,
     file: Option<String>,
@@ -142,7 +137,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads an option, with its value if it has one.
     fn option(&mut self, text: String) -> Result<(), Diagnostic> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -153,7 +147,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let foreign = lookup(&name).filter(|h| match h.effect {
-            // An option of the subcommand may need only a translated value.
+            // For an option of the subcommand, only the value may need translation.
             Effect::Translated(to, _) => to == name || own.is_none(),
             _ => own.is_none(),
         });
@@ -167,7 +161,6 @@ impl Reader<'_> {
         }
         let start = self.said.arguments.len();
         self.said.arguments.push(text.into());
-        // The next word is the value, unless it looks like an option.
         if takes && value.is_none() {
             let optional = own
                 .and_then(Arg::get_num_args)
@@ -179,7 +172,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Records an option's words, from index `start` on.
     fn took(&mut self, own: Option<&Arg>, start: usize) {
         if own.is_some_and(|a| a.get_help_heading() == Some(engine_memory_args::HEADING)) {
             let text = self.said.arguments[start..].join(" ".as_ref());
@@ -191,8 +183,8 @@ impl Reader<'_> {
         self.given.extend(given);
     }
 
-    /// Reads llama-bench's values of options that are switches or take one value in tpc: `-nkvo 1`, `-ub 16,32`.
-    /// Returns true if the option is done.
+    /// Reads llama-bench's values of options that are switches or have one value in tpc: `-nkvo 1`, `-ub 16,32`.
+    /// Returns true if the option needs no further handling.
     fn is_switched(&mut self, name: &str, value: Option<&str>) -> Result<bool, Diagnostic> {
         let behind = value.is_none();
         let next = self.words.peek().and_then(|w| w.to_str());
@@ -219,7 +211,6 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// True if the subcommand has an equivalent of the option.
     fn concerns(&self, foreign: &ForeignOption) -> bool {
         let plans = own(self.command, "--split-mode").is_some();
         match foreign.effect {
@@ -230,8 +221,8 @@ impl Reader<'_> {
         }
     }
 
-    /// True for words that clap parses: short options in one word (`-vc4096`), negative numbers, and every option of a
-    /// subcommand without placement options.
+    /// True for words that clap parses: short options in one word (`-vc4096`), negative numbers, and all options of
+    /// subcommands without placement options.
     fn is_cluster(&self, name: &str) -> bool {
         let rest = name.trim_start_matches('-');
         let first = rest.chars().next();
@@ -368,7 +359,7 @@ impl Reader<'_> {
         self.took(own(self.command, option), start);
     }
 
-    /// Replaces an option by tpc's `option`, or leaves it out if the subcommand lacks `option`. Adds a note.
+    /// Replaces an option by tpc's `option`; removes it if the subcommand has no such option. Adds a note.
     fn means(&mut self, option: &'static str, value: &str, shown: &str, why: Option<&'static str>) {
         if own(self.command, option).is_none() {
             self.ignored
@@ -385,12 +376,12 @@ impl Reader<'_> {
         self.push(option, value);
     }
 
-    /// True if the subcommand needs a model's data on this machine; an address gives only the header.
+    /// True if the subcommand reads tensor data, so that an address is not enough.
     fn reads_data(&self) -> bool {
         ["run", "bench", "eval", "compile"].contains(&self.command.get_name())
     }
 
-    /// Adds the address of a repository's file, if a repository was named.
+    /// Adds the address of the repository's file, if a repository is given.
     fn take_repository(&mut self) -> Result<(), Diagnostic> {
         let (repository, file) = (self.repository.take(), self.file.take());
         let Some(repository) = repository else {
@@ -435,7 +426,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the notes on options without influence and on missing features.
+    /// Adds notes on options without effect and on missing features.
     fn told(&mut self) {
         if !self.names_engine {
             let why = "the option needs --engine llama.cpp";
@@ -449,7 +440,6 @@ impl Reader<'_> {
     }
 }
 
-/// Builds a note from options and reasons; `None` for an empty list.
 fn note(options: &[(String, &'static str)], help: &str) -> Option<Diagnostic> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (shown, why) in options {

@@ -1,4 +1,4 @@
-//! The options of other programs as rows of a table, for the book.
+//! Other programs' options as table rows for the book.
 
 use clap::Command;
 

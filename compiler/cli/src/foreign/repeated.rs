@@ -1,4 +1,4 @@
-//! Options given twice: the last one counts, as in llama.cpp.
+//! Handles options given twice: the last one counts, as in llama.cpp.
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use tpc_diag::Diagnostic;
 use super::words::quoted;
 use crate::codes;
 
-/// An option of the subcommand, and the positions of its words.
+/// An option and the positions of its words.
 #[derive(Debug)]
 pub(super) struct Given {
     id: String,
@@ -32,7 +32,6 @@ fn is_single(command: &Command, arg: &Arg) -> bool {
 }
 
 impl Given {
-    /// Records an option that takes one value.
     pub(super) fn new(command: &Command, arg: &Arg, words: Range<usize>) -> Option<Given> {
         is_single(command, arg).then(|| Given {
             id: arg.get_id().to_string(),
@@ -46,7 +45,7 @@ fn shown(words: &[OsString]) -> String {
     words.join(" ")
 }
 
-/// Removes overridden options, with a note if the value changes.
+/// Removes overridden options. Adds a note if the value changes.
 pub(super) fn overridden(arguments: &mut Vec<OsString>, given: &[Given]) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     let mut out: Vec<Range<usize>> = Vec::new();

@@ -1,20 +1,19 @@
-//! Other programs' options whose meaning differs between running and planning.
+//! Other programs' options with different meanings for running and planning.
 
 use super::table;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Running {
-    /// No effect: the command already behaves this way, or the option switches a feature off.
+    /// No effect: tpc already behaves like this, or the value switches a feature off.
     Same(&'static str),
     Undone(&'static str),
 }
 
 use Running::{Same, Undone};
 
-/// Option names, and a test for values that switch them off.
 type Off = (&'static str, fn(f64) -> bool);
 
-/// Sampler and position options that these values switch off, as tpc has them.
+/// Sampler and position options with the values that switch them off.
 const OFF: &[Off] = &[
     (
         "--mirostat --dynatemp-range --dry-multiplier --xtc-probability --rope-freq-base",
@@ -31,14 +30,14 @@ const OFF: &[Off] = &[
     ("--adaptive-target --reasoning-budget", |x| x < 0.0),
 ];
 
-/// Options that depend on another option, which tpc refuses.
+/// Options that depend on another option; tpc refuses that option.
 const DEPENDENT: &str = "--mirostat-lr --mirostat-ent --dynatemp-exp --dry-base --dry-allowed-length --dry-penalty-last-n \
      --dry-sequence-breaker --xtc-threshold --adaptive-decay -gaw --grp-attn-w";
 
 const OFF_ANYWAY: &str = "the value switches the feature off, as in tpc";
 const FILES_SCALING: &str = "the file alone decides how positions are scaled";
 
-/// Returns the reason if an option that may change the text has a value without effect.
+/// Returns the reason why an option has no effect at this value, if so.
 pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     let is_in = |names: &str| names.split_whitespace().any(|n| n == name);
     if name == "--rope-scaling" && value == "none" {
@@ -132,7 +131,7 @@ const BY_NAME: &[(&str, &str, Running)] = &[
     ),
 ];
 
-/// A plan's reasons, each with the reason for running commands.
+/// The reason for plans, with the reason for commands that run a model.
 const REASONS: &[(&str, &str)] = &[
     (table::THREADS, "tpc does not use such threads"),
     (table::SAMPLING, "the tokens are random, not sampled"),
@@ -162,7 +161,7 @@ const REASONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the meaning for `run` and `bench`; `None` if it equals the plan's.
+/// Returns the meaning for `run` and `bench`, or `None` if the plan's meaning applies.
 pub(super) fn meaning(command: &str, name: &str, why: &'static str) -> Option<Running> {
     if !["run", "bench"].contains(&command) {
         return None;

@@ -1,4 +1,4 @@
-//! llama.cpp's short options of several letters.
+//! llama.cpp's short options with several letters.
 
 use std::ffi::OsString;
 

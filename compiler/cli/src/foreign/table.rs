@@ -1,4 +1,4 @@
-//! Other programs' options with their meanings in tpc: an entry per option, or per group of similar options.
+//! Other programs' options and their meanings in tpc.
 //!
 //! A subcommand's own options take precedence.
 
@@ -8,16 +8,14 @@ use tpc_ggml::llama_cpp::{OptionSpec, Setting, groups};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect {
     Model,
-    /// A Hugging Face repository, `USER/NAME:QUANT`.
     Repository,
     RepositoryFile,
-    /// An option of tpc with the same value.
+    /// Equivalent to an option of tpc with the same value.
     Means(&'static str),
-    /// An option of tpc with another value, from the function.
+    /// Equivalent to an option of tpc; the function translates the value.
     Translated(&'static str, fn(&str) -> Translation),
     Ignored(&'static str),
-    /// No effect on a plan, for this reason. Commands that generate text refuse the option, because it would change the
-    /// text.
+    /// No effect on a plan, for this reason. Commands that generate text refuse the option because it changes the text.
     Unplanned(&'static str),
     /// A mistake: message and cure.
     Refused(&'static str, &'static str),
@@ -27,14 +25,14 @@ pub(super) enum Effect {
 pub(super) enum Translation {
     Same,
     Other(String, &'static str),
-    /// No value: the option is left out for this reason.
+    /// No value: the option is removed for this reason.
     Dropped(&'static str),
 }
 
 /// Other programs' options with one meaning.
 #[derive(Debug)]
 pub(super) struct ForeignOption {
-    /// At least one option; all take the same number of values.
+    /// The options, at least one, all with the same number of values.
     options: &'static [OptionSpec],
     pub(super) effect: Effect,
 }
@@ -53,7 +51,7 @@ const fn foreign(effect: Effect, options: &'static [OptionSpec]) -> ForeignOptio
     ForeignOption { options, effect }
 }
 
-/// Describes spellings that llama.cpp's programs lack, or whose meaning differs from the rest of their option.
+/// Creates spellings that llama.cpp's programs lack, or that differ in meaning from the rest of their option.
 const fn named(arity: Arity, names: &'static [&'static str]) -> OptionSpec {
     OptionSpec {
         names,
@@ -82,7 +80,7 @@ const SCHEDULE: &str = "tpc chooses the order and the kernels of ops";
 pub(super) const CACHED: &str = "a plan does not depend on cached prompts";
 const UNIFIED: &str = "-c is the cache of all sequences together, with a part for each";
 
-/// Options that other programs have and tpc lacks, and options of tpc whose values have other names there.
+/// Options that tpc lacks, and options of tpc whose values have other names in other programs.
 pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     // llama.cpp: options that change a plan.
     foreign(Model, &[groups::MODEL, groups::MODEL_URL]),
@@ -368,7 +366,6 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
 
 const NO_FLASH: Effect = Ignored("attention is always fused");
 
-/// Translates other programs' names of split modes.
 fn split_mode(value: &str) -> Translation {
     let other = |why| Translation::Other("tensor".to_owned(), why);
     match value {
@@ -391,7 +388,7 @@ fn parallel(value: &str) -> Translation {
     }
 }
 
-/// Translates llama.cpp's names of devices: `CUDA0,CUDA1`, `Vulkan0`, `none`.
+/// Translates llama.cpp's device names: `CUDA0,CUDA1`, `Vulkan0`, `none`.
 fn devices(value: &str) -> Translation {
     let names: Vec<&str> = value.split(',').map(str::trim).collect();
     let number = |name: &str| {
@@ -413,7 +410,7 @@ fn devices(value: &str) -> Translation {
     }
 }
 
-/// Translates MiB. In a list per device, the largest value counts.
+/// Translates MiB. From a list, takes the largest value.
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {
@@ -425,7 +422,7 @@ fn mebibytes(value: &str) -> Translation {
     }
 }
 
-/// Translates a number of layers into overrides that keep their dense feed-forward weights on the host.
+/// Translates a number of layers into overrides that keep the layers' dense feed-forward weights on the host.
 fn dense_on_host(value: &str) -> Translation {
     match value.parse::<u64>() {
         Ok(0) | Err(_) => {

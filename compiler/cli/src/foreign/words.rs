@@ -1,4 +1,4 @@
-//! Classifies the words of a command line: options of tpc or other programs, addresses, values.
+//! Classifies words of a command line: options, addresses, values.
 
 use std::ffi::OsString;
 
@@ -24,14 +24,12 @@ pub(super) fn quoted(word: &str) -> String {
     tpc_ggml::llama_cpp::quote(word)
 }
 
-/// Finds a spelling's entry.
 pub(super) fn lookup(name: &str) -> Option<&'static ForeignOption> {
     FOREIGN_OPTIONS
         .iter()
         .find(|h| h.names().any(|n| n == name))
 }
 
-/// Finds a subcommand's argument with this spelling.
 pub(super) fn own<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     let long = name.strip_prefix("--");
     let short = name
@@ -45,7 +43,7 @@ pub(super) fn own<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     })
 }
 
-/// True if a word after an option is an option, not its value.
+/// True if a word is an option, not the value of the previous option.
 pub(super) fn is_option(word: &OsString) -> bool {
     let Some(word) = word.to_str() else {
         return false;
@@ -54,7 +52,7 @@ pub(super) fn is_option(word: &OsString) -> bool {
     rest.next() == Some('-') && rest.next().is_some_and(|c| !c.is_ascii_digit() && c != '.')
 }
 
-/// Finds the option nearest to a misspelt one, ignoring leading hyphens.
+/// Finds the nearest option name, ignoring leading hyphens.
 pub(super) fn near<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     fn bare(name: &str) -> &str {
         name.trim_start_matches('-')

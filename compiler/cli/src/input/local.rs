@@ -1,4 +1,4 @@
-//! Finds models at paths, and gives help for paths that are not a model.
+//! Finds models at paths, and suggests cures for other paths.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,12 +11,12 @@ use tpc_gguf::{GgufError, GgufErrorKind, GgufFile, SplitName};
 use super::{Place, codes};
 use crate::output::Failure;
 
-/// The maximum number of folder entries to read.
+/// The maximum number of folder entries that tpc reads.
 const MAX_ENTRIES: usize = 10_000;
-/// The maximum number of files in a message.
+/// The maximum number of file names in a message.
 const MAX_LISTED: usize = 8;
 
-/// Finds a path's model: the file itself, or the only model of a folder.
+/// Finds the model at a path: the file, or the only model in a folder.
 pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     match path.is_dir() {
         true => in_folder(path),
@@ -24,7 +24,7 @@ pub(super) fn locate(path: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// True if a file is a captured graph, by its name or first bytes.
+/// True if the name or the first bytes of a file are a captured graph's.
 pub(crate) fn is_capture(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
     if extension.is_some_and(|e| ["jsonl", "ndjson"].contains(&e.to_ascii_lowercase().as_str())) {
@@ -40,7 +40,6 @@ pub(crate) fn is_capture(path: &Path) -> bool {
     head.starts_with(b"{\"id\":")
 }
 
-/// Returns a folder's paths, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(read) = fs::read_dir(folder) else {
         return Vec::new();
@@ -66,8 +65,7 @@ fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Returns a folder's models. A split model is listed once, as its first shard. Image encoders (`mmproj*`) are left
-/// out.
+/// Returns a folder's models. A split model is listed once, as its first shard. Image encoders (`mmproj*`) are omitted.
 fn models(folder: &Path) -> Vec<PathBuf> {
     let all = entries(folder).into_iter();
     let files = all.filter(|p| has_extension(p, "gguf") && p.is_file());
@@ -77,7 +75,7 @@ fn models(folder: &Path) -> Vec<PathBuf> {
         .filter(|p| first(p) && !name(p).starts_with("mmproj"))
         .collect();
     if out.is_empty() {
-        // If all models lack their first shard, one file suffices: its error names the shard.
+        // If every model lacks its first shard, list one file; the reader's error names the missing shard.
         out = files.take(1).collect();
     }
     out
@@ -137,7 +135,6 @@ fn in_folder(folder: &Path) -> Result<Place, Failure> {
             listed(&models)
         )
     };
-    // Opening the folder gives the reader's usual error.
     match GgufFile::open(folder) {
         Err(e) => Err(Failure::usage(Diagnostic::from(e).help(help))),
         Ok(_) => Ok(Place::Local(folder.to_owned(), None)),
@@ -154,7 +151,6 @@ pub(super) fn unreadable(path: &Path, e: GgufError) -> Failure {
     }])
 }
 
-/// Returns the help for a path that does not exist.
 fn cure(path: &Path) -> String {
     let text = path.to_string_lossy();
     if let Some(help) = slip(&text) {
@@ -214,7 +210,6 @@ fn cure(path: &Path) -> String {
     }
 }
 
-/// Returns the help for a word that cannot be a path.
 fn slip(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("the path is empty: a shell variable may be unset".to_owned());

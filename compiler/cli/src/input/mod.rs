@@ -1,6 +1,6 @@
-//! The inputs of a command line: files, folders, addresses.
+//! Inputs of a command: files, folders, addresses.
 //!
-//! - `local` finds models, and helps with other paths;
+//! - `local` finds models at paths;
 //! - `web` reads headers over HTTPS;
 //! - `regular` reads whole files and refuses endless ones;
 //! - `text` reads prompts.
@@ -26,7 +26,7 @@ pub(super) use local::is_capture;
 pub(super) use regular::read as read_file;
 pub(super) use text::given_or_piped as text;
 
-/// An open model; its data may be missing.
+/// An open model; tensor data may be missing.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) file: GgufFile,
@@ -35,7 +35,7 @@ pub(super) struct Model {
 }
 
 pub(super) enum Place {
-    /// The file, with a note if it was chosen in a folder.
+    /// A file, with a note if tpc found it in a folder.
     Local(PathBuf, Option<Diagnostic>),
     Web(Address),
 }
@@ -56,7 +56,7 @@ pub(super) fn locate(word: &Path) -> Result<Place, Failure> {
     }
 }
 
-/// Returns a word for reports, without the secret parts of an address.
+/// Returns a word for reports, without secret parts of an address.
 pub(super) fn shown(word: &Path) -> String {
     let address = word.to_str().filter(|t| is_address(t));
     match address.and_then(|t| Address::parse(t).ok()) {
@@ -65,7 +65,7 @@ pub(super) fn shown(word: &Path) -> String {
     }
 }
 
-/// Opens a model for planning: a header or an unfinished download suffices.
+/// Opens a model for planning. A header or an unfinished download is enough.
 pub(super) fn open(word: &Path) -> Result<Model, Failure> {
     let (path, note) = match locate(word)? {
         Place::Local(path, note) => (path, note),
@@ -100,9 +100,6 @@ pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
 }
 
 /// Checks that a model has its tensor data.
-///
-/// # Errors
-/// Returns TPC0405 for a bare header.
 pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure> {
     if file.has_data() {
         return Ok(file);
@@ -114,7 +111,7 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     )))
 }
 
-/// True if a word names an artefact, by its name and first bytes.
+/// True if the name and the first bytes are an artefact's.
 fn is_artefact(word: &Path) -> bool {
     let named = word
         .extension()
@@ -125,7 +122,6 @@ fn is_artefact(word: &Path) -> bool {
     read.is_some_and(|r| r.is_ok()) && head == *b"PK\x03\x04"
 }
 
-/// Builds the diagnostic for an artefact given instead of a model.
 fn is_compiled(word: &Path) -> Diagnostic {
     let name = word.display().to_string();
     let message = format!("{name} is an artefact, but this command needs its model");

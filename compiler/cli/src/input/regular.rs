@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::output::Failure;
 
-/// True if the content ends: a file, or a pipe of this command line (`<(…)`, standard input).
+/// True if reading ends: a file, or a pipe of this command (`<(…)`, standard input).
 fn ends(path: &Path, attributes: &Metadata) -> bool {
     let piped = ["/dev/fd/", "/dev/stdin", "/proc/self/fd/"];
     let is_piped = path
@@ -27,13 +27,10 @@ fn is_character_device(_: &Metadata) -> bool {
 }
 
 /// Reads a file of at most `most` bytes.
-///
-/// # Errors
-/// Returns TPC0402 if the path is unreadable, may never end, or is longer.
 pub(crate) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let failed = |e: io::Error| Failure::file(path, &e);
     let invalid = |what: String| failed(io::Error::new(io::ErrorKind::InvalidInput, what));
-    // Opening a pipe waits for the pipe's other end, so the check comes first.
+    // Opening a named pipe would block until a writer opens it, so check first.
     let attributes = fs::metadata(path).map_err(failed)?;
     if attributes.is_dir() {
         return Err(invalid("the path is a directory".to_owned()));

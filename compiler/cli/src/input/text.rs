@@ -6,7 +6,7 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::output::Failure;
 
-/// The longest text, in bytes.
+/// The maximum text length, in bytes.
 const LONGEST: u64 = 256 << 20;
 
 /// Returns the text of `-p`, or else of standard input.

@@ -1,5 +1,4 @@
-//! Reads model headers over HTTPS. The environment variable `HF_TOKEN` has the token, `SSL_CERT_FILE` names the
-//! certificates.
+//! Reads model headers over HTTPS. `HF_TOKEN` has the token; `SSL_CERT_FILE` names the certificates.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use tpc_gguf::GgufFile;
 use super::regular;
 use crate::output::Failure;
 
-/// The longest certificate file, in bytes.
+/// The maximum size of a certificate file, in bytes.
 const MAX_CERTIFICATES: u64 = 16 << 20;
 
 pub(super) fn open(address: Address) -> Result<GgufFile, Failure> {

@@ -1,4 +1,4 @@
-//! Reports an artefact's content.
+//! Reports the content of an artefact.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +22,6 @@ struct Report<'a> {
     sections: Vec<SectionReport>,
     shapes: Vec<String>,
     arenas: Vec<ArenaReport>,
-    /// The number of launches per kernel.
     kernels: BTreeMap<&'a str, usize>,
     /// Kernels compiled ahead of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +86,6 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
     }
 }
 
-/// Formats shapes like the text form of programs.
 fn shapes(program: &Program) -> Vec<String> {
     let each = program.shapes.iter().map(|s| {
         let sizes = tpc_ir::Symbol::ALL.into_iter().filter_map(|symbol| {
@@ -113,7 +111,6 @@ fn arenas(program: &Program) -> Vec<ArenaReport> {
     each.collect()
 }
 
-/// Formats the report as text, with all options if `verbose`.
 fn text(report: &Report<'_>, verbose: bool) -> String {
     let m = report.manifest;
     let mut out = format!(

@@ -25,7 +25,7 @@ pub(super) struct Report<'f> {
 #[derive(Debug, Serialize)]
 struct FileReport {
     path: String,
-    /// `None` if the server does not report the size.
+    /// The file size; `None` if the server does not report it.
     bytes: Option<u64>,
     data_offset: u64,
 }
@@ -45,7 +45,7 @@ struct TensorReport<'f> {
     dtype: &'static str,
     ne: [u64; 4],
     n_dims: usize,
-    /// The index into `files`.
+    /// The file's index in `files`.
     file: usize,
     /// The offset from the file's start, in bytes.
     offset: u64,
@@ -96,7 +96,7 @@ impl<'f> Report<'f> {
     }
 }
 
-/// Returns a number, or its text if JSON cannot represent the number.
+/// Returns a number, or text if JSON cannot represent the number.
 fn float(x: f64) -> Value {
     serde_json::Number::from_f64(x).map_or_else(|| Value::String(x.to_string()), Value::Number)
 }

@@ -30,7 +30,6 @@ pub(super) struct Args {
     keys: Option<Parsed<Pattern>>,
 }
 
-/// The part of a header that the options select.
 struct Selection<'h> {
     header: &'h Header,
     entries: Vec<&'h Entry>,
@@ -44,7 +43,7 @@ fn order(endianness: Endianness) -> &'static str {
     }
 }
 
-/// Returns the items whose names match, or all without a pattern.
+/// Returns the items with matching names, or all items without a pattern.
 fn matching<'a, T>(
     all: &'a [T],
     pattern: &Option<Parsed<Pattern>>,

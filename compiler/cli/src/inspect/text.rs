@@ -1,5 +1,3 @@
-//! Formats a GGUF file's content as text.
-
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -7,7 +5,6 @@ use super::{Selection, order};
 use tpc_core::format::bytes;
 use tpc_gguf::{GgufFile, TensorInfo};
 
-/// Describes the file's data: complete, unfinished, or missing.
 fn data(file: &GgufFile) -> &'static str {
     match (
         file.has_data(),
@@ -21,7 +18,7 @@ fn data(file: &GgufFile) -> &'static str {
     }
 }
 
-/// Formats the file, metadata, sums by type, and the tensors if `listed`.
+/// Formats the file, metadata and totals by type; also the tensors if `listed`.
 pub(super) fn render(file: &GgufFile, selection: &Selection<'_>, listed: bool) -> String {
     let header = selection.header;
     let mut out = String::new();

@@ -6,7 +6,6 @@ use clap::ValueEnum;
 
 use crate::args::PlacementArgs;
 
-/// The format of the findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -15,10 +14,9 @@ pub(super) enum Format {
     Github,
 }
 
-/// An engine with rules for captured graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Target {
-    /// ggml's backend for several devices.
+    /// ggml's multi-device back end.
     GgmlMeta,
 }
 
@@ -40,7 +38,7 @@ pub(crate) struct Args {
     /// Check the graph against another engine's rules.
     #[arg(long, value_enum, value_name = "ENGINE", conflicts_with = "command")]
     pub(super) target: Option<Target>,
-    /// Architecture of the graph; the engine of --target may refuse it by name.
+    /// Architecture of the graph; the engine of --target may refuse this architecture.
     #[arg(long, value_name = "NAME", requires = "target")]
     pub(super) architecture: Option<String>,
     /// Output format.
@@ -49,13 +47,13 @@ pub(crate) struct Args {
     /// Turn findings with these codes, or all `warnings`, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     pub(super) deny: Vec<String>,
-    /// Omit findings with these codes; repeatable.
+    /// Drop findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     pub(super) allow: Vec<String>,
-    /// Settings: files, devices, denied and allowed codes [default: tpc.toml here or above].
+    /// Settings file: files, devices, denied and allowed codes [default: tpc.toml here or above].
     #[arg(long, value_name = "FILE.toml")]
     pub(super) config: Option<PathBuf>,
-    /// A llama.cpp command, with any environment variables before it.
+    /// A llama.cpp command; environment variables may precede it.
     #[arg(last = true, value_name = "llama-server …")]
     pub(super) command: Vec<String>,
     #[command(flatten)]

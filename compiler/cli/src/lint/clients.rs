@@ -1,4 +1,4 @@
-//! Verdicts on graphs that clients have computed.
+//! Verdicts on clients' graphs.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,6 @@ use crate::clients::{ANY_MEMORY, capture_program, write};
 use crate::output::Failure;
 use tpc_core::report::PlanReport;
 
-/// Format and policy of the verdicts.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct VerdictArgs {
     /// Output format.
@@ -18,24 +17,23 @@ pub(crate) struct VerdictArgs {
     /// Turn findings with these codes, or all `warnings`, into errors; repeatable.
     #[arg(long, value_name = "warnings|CODE")]
     deny: Vec<String>,
-    /// Omit findings with these codes; repeatable.
+    /// Drop findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
     allow: Vec<String>,
 }
 
 impl VerdictArgs {
-    /// True if plans are printed as tables.
     pub(crate) fn is_text(&self) -> bool {
         self.format == Format::Text
     }
 
-    /// True if plans are part of one object.
+    /// True if plans are printed as part of one JSON object.
     pub(crate) fn is_json(&self) -> bool {
         self.format == Format::Json
     }
 }
 
-/// Prints the verdicts of tpc and of ggml's tensor split on captures; as JSON, also the plans.
+/// Prints the verdicts of tpc and of ggml's tensor split on captures. JSON output includes the plans.
 pub(crate) fn verdicts(
     captures: &[PathBuf],
     args: &VerdictArgs,
@@ -61,7 +59,6 @@ pub(crate) fn verdicts(
     finish(&args, &checked)
 }
 
-/// Lints each capture by the rules of tpc and of ggml's tensor split.
 fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
     let mut out = Vec::new();
@@ -82,7 +79,6 @@ fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     Ok(out)
 }
 
-/// Runs `tpc lint --rpc-command`: runs the program and lints its graphs.
 pub(super) fn run(args: &Args, command: &str) -> Result<(), Failure> {
     let captures = capture_program(command, ANY_MEMORY)?;
     let (folder, is_kept) = match &args.capture {

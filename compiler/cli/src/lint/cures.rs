@@ -1,4 +1,4 @@
-//! Cures of a llama.cpp command line: edits that are linted before they are shown.
+//! Cures for a llama.cpp command line. Each edited line is linted before its cure is shown.
 
 use super::line::on_devices;
 use super::subject::{EngineLine, Subject, is_open, shares_of_memory};
@@ -15,7 +15,6 @@ use tpc_ggml::llama_cpp::{
 use tpc_lint::{Command, File, lint_command};
 use tpc_passes::machine::Engine;
 
-/// A command line whose cures are checked.
 pub(super) struct Checked<'a> {
     build: &'static Build,
     backends: Vec<Option<Backend>>,
@@ -30,7 +29,7 @@ pub(super) struct Checked<'a> {
     errors: Vec<Diagnostic>,
 }
 
-/// An option that replaces options of the same setting.
+/// An option that replaces all options of the same setting.
 struct Edit {
     replaces: &'static [Setting],
     words: [String; 2],
@@ -61,7 +60,6 @@ impl<'a> Checked<'a> {
         out
     }
 
-    /// Returns the engine of the line's program.
     pub(super) fn engine(&self) -> Engine {
         match self.line.maker {
             Maker::LlamaCpp => Engine::LlamaCpp,
@@ -69,7 +67,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Returns the errors that the command-line lints find.
+    /// Returns the errors in a command line.
     fn errors_of(&self, line: &CommandLine, placement: &Placement) -> Vec<Diagnostic> {
         let found = lint_command(&Command {
             line,
@@ -84,8 +82,8 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// True if a cure may be shown. The edited line must not have new errors. It must ask for the advised placement, or
-    /// its plan must fit and be proved. Rewrites the cure as options of the line.
+    /// True if a cure may be shown. The edited line must not have new errors. It must request the advised placement, or
+    /// have a plan that fits and is proved. Rewrites the cure as options of the line.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {
             return false;
@@ -117,7 +115,7 @@ impl<'a> Checked<'a> {
         Some(placement)
     }
 
-    /// Returns the edited line, and the changed options as typed.
+    /// Returns the edited line, and the changed options as text.
     fn edited(&self, changes: &[Change]) -> Option<(CommandLine, String)> {
         let mut line = self.line.clone();
         let mut words: Vec<String> = Vec::new();
@@ -132,7 +130,7 @@ impl<'a> Checked<'a> {
                 let spec = option(&line, &name)?;
                 words.push(name.clone());
                 let shown = match (self.line.kind, name.as_str()) {
-                    // llama-bench separates tests by commas.
+                    // llama-bench separates tests by commas, and values in a test by slashes.
                     (Program::Bench, "-ts") => Some(value.replace(',', "/")),
                     (Program::Bench, "-ot") => Some(value.replace(',', ";")),
                     (Program::Bench, "-nkvo") => Some("1".to_owned()),
@@ -150,7 +148,6 @@ impl<'a> Checked<'a> {
         Some((line, words.join(" ")))
     }
 
-    /// Returns the options of a change; `None` if the program lacks them.
     fn edits(&self, change: &Change) -> Option<Vec<Edit>> {
         let one = |replaces: &'static [Setting], name: &str, value: String| {
             Some(vec![Edit {
@@ -205,7 +202,7 @@ impl<'a> Checked<'a> {
                     words: ["-ctv".to_owned(), v.name().to_owned()],
                 },
             ]),
-            // Other programs derive their contexts from their tests.
+            // Other programs compute their contexts from their tests.
             Change::Context { .. } | Change::Sequences { .. } if !is_general => None,
             Change::Context { ctx_size, .. } => {
                 one(&[Setting::CtxSize], "-c", ctx_size.to_string())
@@ -215,7 +212,7 @@ impl<'a> Checked<'a> {
         }
     }
 
-    /// Returns the buffer name that the command line uses for an override's target.
+    /// Returns the buffer name in the command line for an override's target.
     fn buffer(&self, o: &Override) -> Option<String> {
         let names = self.line.all(Setting::Override).flat_map(|given| {
             let parts = given.value.split(',');

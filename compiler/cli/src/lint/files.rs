@@ -1,4 +1,4 @@
-//! The files to lint: named files, pattern matches, and models in folders.
+//! Lists the files to lint: named files, pattern matches, models in folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,18 @@ use crate::output::Failure;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::SplitName;
 
-/// The limit of files that a pattern may match.
+/// The maximum number of files that a pattern may match.
 const MAX_FILES: usize = 10_000;
 
 fn wrong(pattern: &str, message: String, help: &str) -> Failure {
     Failure::usage(Diagnostic::new(&codes::COMMAND_LINE, pattern, message).help(help))
 }
 
-/// True if a word contains a wildcard, and does not name a file.
+/// True if a word contains a wildcard and no file has this name.
 fn is_pattern(word: &str) -> bool {
     word.contains(['*', '?', '[']) && !word.contains("://") && !Path::new(word).exists()
 }
 
-/// Returns a pattern's files, in order.
 fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     let help = "`*` matches any part of a name, `**` any folders, `[ab]` one of these letters";
     let paths = glob::glob(pattern).map_err(|e| {
@@ -47,8 +46,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     }
 }
 
-/// Returns the files of these words. A split model is linted once, by its first shard, unless a word names another
-/// shard.
+/// Returns the files of these words. Lints a split model once, at its first shard, unless a word names another shard.
 pub(super) fn expand(words: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let first = |p: &PathBuf| SplitName::of_path(p).is_none_or(|s| s.number == 1);
     let mut out = Vec::new();
@@ -61,7 +59,7 @@ pub(super) fn expand(words: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>, F
             let all = format!("{}/*.gguf", glob::Pattern::escape(&inside(&text)));
             out.extend(matching(&all)?.into_iter().filter(first));
         } else {
-            // `join` would prefix an address with a folder.
+            // `join` would treat an address as a path.
             out.push(
                 match folder.as_os_str().is_empty() || text.contains("://") {
                     true => word.clone(),

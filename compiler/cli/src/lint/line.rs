@@ -1,9 +1,9 @@
-//! A llama.cpp line on a number of devices: unsuitable values become faults, and the rest is planned.
+//! Adapts a llama.cpp command line to a number of devices. Invalid values become faults; the rest is planned.
 
 use tpc_core::placement::{OverridePattern, TensorSplit};
 use tpc_ggml::llama_cpp::{Buffer, CommandLine, Fault, ParsedOption, Setting, buffer, position};
 
-/// Returns the line without surplus proportions, missing main devices and invalid overrides. Each removed value becomes
+/// Returns the line without surplus proportions, invalid main devices and invalid overrides. Each removed value becomes
 /// a fault.
 pub(super) fn on_devices(line: &CommandLine, devices: usize) -> CommandLine {
     let mut out = line.clone();
@@ -37,7 +37,7 @@ fn with(given: &ParsedOption, value: String) -> ParsedOption {
     }
 }
 
-/// Returns the fault of `-ts`, which takes at most one number per device.
+/// Returns the fault of `-ts` if the value is not a list of at most one number per device.
 fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     let (spelling, text) = (given.spelling.as_str(), given.value.as_str());
     let parts: Vec<&str> = text.split([',', '/']).collect();
@@ -61,14 +61,13 @@ fn proportions(given: &ParsedOption, devices: usize) -> Option<Fault> {
     })
 }
 
-/// Returns the fault of the main device under `-sm none`.
+/// Returns the fault of the main device with `-sm none`.
 fn main_device(given: &ParsedOption, devices: usize) -> Option<Fault> {
     let n: usize = given.value.parse().ok()?;
     let takes = format!("a number from 0 to {}", devices.saturating_sub(1));
     (n >= devices).then(|| Fault::stops(&given.spelling, &given.value, &takes))
 }
 
-/// Returns the valid overrides, and records a fault for each invalid one.
 fn overrides(
     line: &CommandLine,
     given: &ParsedOption,

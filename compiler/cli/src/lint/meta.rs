@@ -1,4 +1,4 @@
-//! Checks a captured graph by the rules of ggml's multi-device backend (`--target ggml-meta`).
+//! Checks a captured graph with the rules of ggml's multi-device back end (`--target ggml-meta`).
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use tpc_ggml::meta::{self, Setup};
 use tpc_lint::{Finding, merge};
 
 /// Returns the ops that the engine refuses or computes wrongly with this placement. K and V caches have the capture's
-/// types unless types are given.
+/// types by default.
 pub(super) fn findings(
     graph: Option<&Path>,
     architecture: Option<&str>,

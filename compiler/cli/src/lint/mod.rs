@@ -37,7 +37,6 @@ use tpc_lint::{
 };
 use tpc_models::LoweredModel;
 
-/// The findings of all plans, and their device counts.
 #[derive(Default)]
 struct Findings {
     findings: Vec<Finding>,
@@ -46,8 +45,8 @@ struct Findings {
 }
 
 impl Findings {
-    /// Leaves out findings on uneven shards unless a planned device count has them. With a single count, removes the
-    /// device lists from findings.
+    /// Drops findings on uneven shards that no planned device count has. For a single count, removes the device lists
+    /// from findings.
     fn keep_shared(&mut self, opened: &Option<Opened<'_>>) {
         let shares_evenly = |n: usize| match opened {
             Some(opened) => !tpc_lint::is_uneven(&opened.view(), n),
@@ -65,7 +64,7 @@ impl Findings {
     }
 }
 
-/// A model's file, and its graph if the graph can be built.
+/// A model's file, and its graph if it can be built.
 struct Opened<'s> {
     file: &'s GgufFile,
     model: Option<LoweredModel>,
@@ -80,17 +79,16 @@ impl Opened<'_> {
     }
 }
 
-/// Opens a subject's model; `None` for a capture.
 fn open(subject: &Subject) -> Result<Option<Opened<'_>>, Failure> {
     let Some(Model { file, .. }) = subject.source.model()?.map(AsRef::as_ref) else {
         return Ok(None);
     };
-    // The planner reports why the graph is missing.
+    // If the graph is missing, the planner reports the reason.
     let model = graph_of(file);
     Ok(Some(Opened { file, model }))
 }
 
-/// Returns a capture's findings that do not depend on devices.
+/// Returns the findings in a capture that do not depend on devices.
 fn of_capture(subject: &Subject) -> Result<Vec<Diagnostic>, Failure> {
     let Some(path) = subject.source.graph() else {
         return Ok(Vec::new());
@@ -119,7 +117,7 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
     if args.target.is_none() {
         let _progress = Progress::start(format!("checking {}", subject.source.path()));
         let mut of_source = of_capture(subject)?;
-        // An unfinished file is a warning here. Leave out the note that the file is read as a capture.
+        // An unfinished file is a warning here. Drops the note that the file is read as a capture.
         let notes = subject.source.notes().into_iter();
         let notes = notes.filter(|d| *d.code != codes::READ_AS);
         of_source.extend(notes.map(|d| match *d.code == codes::UNFINISHED {
@@ -164,9 +162,9 @@ fn lint(args: &Args, subject: &Subject, found: &mut Findings) -> Result<(), Fail
                     is_implied,
                 };
                 let mut found = on_devices(subject, opened.as_ref(), &machine)?;
-                // Drop findings about shares that the user did not give.
+                // Drops findings about shares that the user did not give.
                 found.retain(|d| !is_implied || d.code != tpc_lint::SHARES);
-                // The sequences of such a program are parts of a batch, each with the whole context.
+                // In such a program, sequences are parts of a batch, and each has the whole context.
                 let chunks = |l: &EngineLine| l.command.kind == Program::Chunks;
                 let chunks = subject.line.as_ref().is_some_and(chunks);
                 found.retain(|d| !chunks || d.code != tpc_lint::NARROW);
@@ -186,7 +184,7 @@ struct On<'a> {
     is_implied: bool,
 }
 
-/// Returns a plan's findings. Their cures are checked as edits of the command line.
+/// Returns the findings in a plan. Checks cures as edits of the command line.
 fn of_plan(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
@@ -207,12 +205,12 @@ fn of_plan(
         _ => source.report(&path, on.placement),
     };
     let mut found = report.diagnostics;
-    // Command-line lints report these facts with the line's own options.
+    // Command-line lints report these facts with the options of the line.
     found.retain(|d| subject.line.is_none() || !tpc_lint::is_of_command(d.code));
     fitted(subject, found)
 }
 
-/// Returns the findings in a plan, and in llama.cpp's execution of the line.
+/// Returns the findings in a plan, and in the way llama.cpp runs the line.
 fn on_devices(
     subject: &Subject,
     opened: Option<&Opened<'_>>,
@@ -222,7 +220,7 @@ fn on_devices(
     let planned = subject.source.compile(placement);
     let mut out = match planned.and_then(|s| s.proved(Unproved::Error)) {
         Ok(source) => of_plan(subject, opened, on, &source),
-        // An unusable option or file spoils every plan.
+        // An unusable option or file affects every plan.
         Err(failure) if failure.status != 1 => return Err(failure),
         Err(failure) => failure.diagnostics,
     };
@@ -241,8 +239,8 @@ fn on_devices(
     Ok(out)
 }
 
-/// Adapts a plan's findings to the line's program. A model that llama.cpp does not load is an error, a model that
-/// llama.cpp makes fit a note.
+/// Adapts the findings in a plan to the line's program. If llama.cpp cannot load the model, this is an error; if
+/// llama.cpp changes options until the model fits, a note.
 fn fitted(subject: &Subject, found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let Some(line) = subject.line.as_ref().map(|l| &l.command) else {
         return found;
@@ -285,8 +283,8 @@ fn settings(args: &Args) -> Result<Config, Failure> {
     }
 }
 
-/// Returns the given files to lint, or else the settings'. With `--graph` or a command line, a single word is not a
-/// pattern.
+/// Returns the files to lint: the given ones, or else the files of the settings. With `--graph` or a command line, a
+/// single word is not a pattern.
 fn subjects(args: &Args, config: &Config) -> Result<Vec<Option<PathBuf>>, Failure> {
     if args.graph.is_some() || !args.command.is_empty() {
         return match args.models.as_slice() {
@@ -326,7 +324,7 @@ fn to_paths(words: &[String]) -> Vec<PathBuf> {
     words.iter().map(PathBuf::from).collect()
 }
 
-/// Returns a file's policy: settings, overrides, command line; a later entry wins.
+/// Returns a file's policy from settings, overrides and command line; later entries win.
 fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> {
     let (mut deny, mut allow): (Vec<String>, Vec<String>) = Default::default();
     for section in config.sections(file) {
@@ -366,7 +364,7 @@ fn check(
     let mut findings = policy.apply(found.findings);
     let status = failed.as_ref().map(|f| f.status);
     if let Some(f) = failed {
-        // `--allow` does not hide why a file or option is unusable.
+        // `--allow` does not hide the reason why a file or option is unusable.
         findings.extend(merge(f.diagnostics));
     }
     let label = subject.line.as_ref().map(|l| l.label.as_str());
@@ -410,10 +408,9 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     finish(args, &checked)
 }
 
-/// Returns the failure of the findings, if any.
 fn finish(args: &Args, checked: &[Checked]) -> Result<(), Failure> {
     let status = checked.iter().map(Checked::status).max().unwrap_or(0);
-    // With several files as text, the diagnostics are already printed.
+    // For several files as text, the diagnostics are already printed.
     let diagnostics = match (args.format, checked) {
         (Format::Text, [_, _, ..]) => Vec::new(),
         (_, all) => all.iter().flat_map(Checked::diagnostics).collect(),

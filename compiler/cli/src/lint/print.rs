@@ -1,4 +1,4 @@
-//! Prints the findings of each file in the chosen format.
+//! Prints the findings in the chosen format.
 
 use serde::Serialize;
 
@@ -13,11 +13,11 @@ pub(crate) struct Checked {
     pub(crate) path: String,
     pub(crate) devices: Vec<usize>,
     pub(crate) findings: Vec<Finding>,
-    /// The equivalent of a llama.cpp command.
+    /// The `tpc plan` command equivalent to a llama.cpp command.
     pub(crate) equivalent: Option<String>,
-    /// The release that the command is for.
+    /// The release of the command's program.
     pub(crate) engine: Option<EngineFacts>,
-    /// The exit status of an unusable file or option.
+    /// The exit status, if a file or option is unusable.
     pub(crate) failed: Option<u8>,
 }
 
@@ -37,7 +37,7 @@ impl Checked {
         Summary::of(&self.findings)
     }
 
-    /// Returns the exit status: an unusable file's or option's, or else 1 for errors.
+    /// Returns the exit status: of an unusable file or option, else 1 for errors.
     pub(super) fn status(&self) -> u8 {
         self.failed.unwrap_or(u8::from(self.summary().errors > 0))
     }
@@ -86,8 +86,8 @@ fn total(all: &[Checked]) -> Summary {
         })
 }
 
-/// Prints results on standard output. With several files as text, each file's findings follow its line on standard
-/// error; totals come last. JSON output also has the plans.
+/// Prints results on standard output. For several files as text, each file's findings follow the file's line on
+/// standard error; totals come last. JSON output includes the plans.
 pub(super) fn print(format: Format, all: &[Checked], plans: &[PlanReport]) -> Result<(), Failure> {
     match (format, all) {
         (Format::Text, [one]) => match one.failed {

@@ -18,7 +18,7 @@ use tpc_ggml::llama_cpp::{CommandLine, Setting, Test, TpcCommand, device_count, 
 pub(super) struct Subject {
     pub(super) source: SourceArgs,
     pub(super) placement: PlacementArgs,
-    /// The devices of `--devices`, else of the llama.cpp command line, else the default. A refusal is reported with the
+    /// The devices of `--devices`, else of the command line, else the default. An invalid value is reported with the
     /// findings.
     pub(super) devices: Parsed<DeviceLists>,
     pub(super) line: Option<EngineLine>,
@@ -26,20 +26,20 @@ pub(super) struct Subject {
 
 pub(super) struct EngineLine {
     pub(super) command: CommandLine,
-    /// The equivalent `tpc plan` command for the line's engine.
+    /// The equivalent `tpc plan` command for the engine of the line.
     pub(super) equivalent: String,
     /// The equivalent command for tpc's engine.
     pub(super) with_tpc: String,
     pub(super) build: &'static Build,
-    /// The line's additional files that exist on this machine.
+    /// The additional files in the line that exist on this machine.
     pub(super) beside: Request,
     /// True if neither the line nor the options give the number of devices.
     pub(super) assumed: bool,
-    /// The label of this test, if a benchmark has several.
+    /// The test's label, if a benchmark has several tests.
     pub(super) label: String,
 }
 
-/// Returns the llama.cpp lines: one per test of a benchmark, or an empty list without a command.
+/// Returns the command lines: one per test of a benchmark, or none without a command.
 pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     if args.command.is_empty() {
         return Ok(Vec::new());
@@ -48,8 +48,8 @@ pub(super) fn lines(args: &Args) -> Result<Vec<Test>, Failure> {
     command.each().map_err(Failure::usage)
 }
 
-/// Returns llama.cpp's default shares of the layers, as in `-ts`: each device's usable memory in GiB. The shares are 1
-/// if all memories are equal or one is unknown.
+/// Returns llama.cpp's default shares of the layers, as in `-ts`: each device's usable memory in GiB. If all memories
+/// are equal or one is unknown, all shares are 1.
 pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
     let memory = |d: usize| placement.topology.device(d).usable_memory();
     let all: Option<Vec<f64>> = (0..placement.devices.len()).map(memory).collect();
@@ -63,7 +63,7 @@ pub(super) fn shares_of_memory(placement: &Placement) -> Vec<f64> {
 }
 
 impl Subject {
-    /// Reads the subject for one file. `devices` is the value of the settings.
+    /// Reads the subject for one file. `devices` is the value in the settings.
     pub(super) fn from_args(
         args: &Args,
         file: Option<&Path>,
@@ -108,7 +108,7 @@ impl Subject {
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let placement = placement.with_servers_at(command.servers_at());
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
-        // The shares of a range of device counts differ per count, so the command omits them.
+        // In a range of device counts, each count has other shares, so the command omits them.
         if let Ok(lists) = &devices
             && let [only] = lists.lists.as_slice()
             && let Some(split) = implied_split(&placement, only, source.defaults())
@@ -118,7 +118,8 @@ impl Subject {
         }
         let beside = beside::of_line(&command);
         same.options.extend(beside.words());
-        // The options before the command describe the machine; without devices, the command decides their number.
+        // The options before the command describe the machine. If they do not give devices, the command determines the
+        // number.
         let mut machine = args.placement.machine_words();
         if args.placement.devices().is_none() && !of_file {
             let count = devices.as_ref().map_or("…", |lists| lists.text.as_str());
@@ -142,7 +143,7 @@ impl Subject {
 }
 
 impl EngineLine {
-    /// Returns each device's back end: named by the line (`-dev CUDA0,ROCm0`), or else the card's.
+    /// Returns each device's back end: from the line (`-dev CUDA0,ROCm0`), or else from the card.
     pub(super) fn backends(&self, placement: &Placement) -> Vec<Option<Backend>> {
         let named = self.command.value(Setting::Devices);
         match named.filter(|_| placement.backend.is_none()) {
@@ -152,7 +153,6 @@ impl EngineLine {
     }
 }
 
-/// Returns the largest number of devices, skipping unreadable lists.
 fn most(machine: &PlacementArgs, devices: &DeviceLists) -> Option<usize> {
     let defaults = SourceArgs::new(None, None).defaults();
     let placed = devices
@@ -179,19 +179,19 @@ fn without_model(line: &CommandLine) -> Diagnostic {
 
 /// Returns a layer split's shares if the line does not give them.
 fn implied_split(args: &PlacementArgs, list: &DeviceList, defaults: Defaults) -> Option<Vec<f64>> {
-    // Planning reports unreadable options.
+    // Planning reports invalid options.
     let placement = args.placement_on(list, defaults).ok()?;
     is_open(&placement).then(|| shares_of_memory(&placement))
 }
 
-/// True if layers are divided without `-ts`.
+/// True if layers are divided and `-ts` is not given.
 pub(super) fn is_open(placement: &Placement) -> bool {
     placement.split_mode == SplitMode::Layer
         && placement.devices.len() > 1
         && placement.tensor_split.is_none()
 }
 
-/// Returns the machine's options, with the devices of the settings if `--devices` is not given.
+/// Returns the machine's options. Without `--devices`, uses the devices of the settings.
 fn machine(args: &Args, devices: Option<&str>) -> Result<PlacementArgs, Failure> {
     let Some(devices) = devices.filter(|_| args.placement.devices().is_none()) else {
         return Ok(args.placement.clone());

@@ -15,7 +15,7 @@ use tpc_core::placement::describe;
 use tpc_core::topology::with_calibration;
 use tpc_diag::{Diagnostic, codes};
 
-/// Calibrates the machine with the file of `--calibrate`, if given, and returns notes on the fit.
+/// Calibrates the machine with the file of `--calibrate`, if given. Returns notes on the fit.
 pub(super) fn apply(
     args: &Args,
     job: &Job,
@@ -50,7 +50,6 @@ pub(super) fn apply(
     Ok(out)
 }
 
-/// Builds the note on the fit: factors, number of rows, remaining error.
 fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usize) -> Diagnostic {
     let c = &found.calibration;
     let factors = [
@@ -100,7 +99,7 @@ fn note(name: &str, found: &CalibrationFit, buffers: &[LogBuffer], further: usiz
     d.help("keep the calibration with --write-topology FILE.ron, use it with --topology FILE.ron")
 }
 
-/// Writes the given topology file, or one that describes the devices, with the calibration.
+/// Writes the calibration into a copy of the topology file, or into a new topology of these devices.
 fn write(target: &Path, job: &Job, placement: &Placement) -> Result<(), Failure> {
     let Some(calibration) = &placement.topology.calibration else {
         return Ok(());

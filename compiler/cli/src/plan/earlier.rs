@@ -8,7 +8,7 @@ use crate::output::Failure;
 use tpc_core::report::{PlanDiff, PlanReport, Snapshot};
 use tpc_diag::{Diagnostic, codes};
 
-/// The size limit of an earlier plan, in bytes: ten times the largest model's plan on the most devices.
+/// The maximum size of an earlier plan, in bytes: ten times the largest model's plan on the most devices.
 const MOST: u64 = 256 << 20;
 
 pub(super) struct Earlier {
@@ -21,10 +21,6 @@ fn refused(file: &str, message: impl Into<String>) -> Failure {
     Failure::usage(d.help("give the output of `tpc plan MODEL … --format json`"))
 }
 
-/// Reads an earlier plan.
-///
-/// # Errors
-/// Returns TPC0402 for an unreadable file, and TPC0411 for a file that is not a plan.
 pub(super) fn read(path: &Path) -> Result<Earlier, Failure> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();

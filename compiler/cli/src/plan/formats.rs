@@ -1,4 +1,4 @@
-//! The formats of `tpc plan`: table, JSON or RON on standard output, and an HTML page.
+//! The output formats of `tpc plan`: table, JSON or RON, and an HTML page.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -14,7 +14,6 @@ use tpc_core::report::{
 };
 use tpc_diag::{Diagnostic, codes};
 
-/// Format of standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Table,
@@ -22,7 +21,6 @@ pub(super) enum Format {
     Ron,
 }
 
-/// One of several plans, for JSON and RON.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Either<'a> {
@@ -30,7 +28,6 @@ enum Either<'a> {
     Refusal(Refusal<'a>),
 }
 
-/// The object instead of a refused plan, for JSON and RON.
 #[derive(Serialize)]
 struct Refusal<'a> {
     tpc: u32,
@@ -64,7 +61,6 @@ impl Format {
         }
     }
 
-    /// Formats several plans as a table or an array.
     pub(super) fn several(self, all: &[ComparedPlan<'_>]) -> Result<String, Failure> {
         let each = || -> Vec<Either<'_>> {
             let all = all.iter().map(|c| match c.plan {
@@ -88,7 +84,7 @@ impl Format {
         }
     }
 
-    /// Formats the object for a missing plan; `None` for tables, which rely on the diagnostics.
+    /// Formats the object for a refused plan; `None` for tables, because diagnostics suffice.
     pub(super) fn refusal(
         self,
         path: &str,
@@ -112,7 +108,6 @@ pub(super) fn write_page(
     output::replace(file, html.as_bytes())
 }
 
-/// Writes an HTML page on a missing plan.
 pub(super) fn write_refusal_page(
     file: &Path,
     path: &str,

@@ -1,4 +1,4 @@
-//! `tpc plan`: plans a model on devices, as tables, JSON, RON or a page. Also compares plans.
+//! `tpc plan`: plans a model on devices, as tables, JSON, RON or an HTML page; compares plans.
 
 mod calibrate;
 mod earlier;
@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Also show each kind of layer's tensors and the search; twice: every tensor with its ranges.
+    /// Also show the tensors of each kind of layer, and the search; given twice, every tensor with its ranges.
     #[arg(long, short, action = clap::ArgAction::Count)]
     verbose: u8,
     /// Explain the split of a tensor: name, regular expression, value (v12), or line of a capture (line:12);
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Also write the plan as a self-contained HTML page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Show changes since an earlier plan of `--format json`. Differences are not errors.
+    /// Show changes since an earlier plan, the output of `--format json`. Differences are not errors.
     #[arg(long, value_name = "OLD.json", conflicts_with = "why")]
     diff: Option<PathBuf>,
     /// Fit the machine's speeds to measurements: output of llama-bench (md, json, jsonl, csv) or a log of llama-server.
@@ -54,14 +54,14 @@ pub(super) struct Args {
     beside: BesideArgs,
 }
 
-/// A model or capture under one placement.
+/// A model or capture with one placement.
 struct Job {
     source: SourceArgs,
     placement: PlacementArgs,
 }
 
 impl Job {
-    /// Returns a job per combination of model, devices and context.
+    /// Returns one job per combination of model, devices and context.
     fn all(args: &Args) -> Vec<Job> {
         let further = args
             .more
@@ -78,7 +78,7 @@ impl Job {
     }
 }
 
-/// Returns a capture's plans, one per list of devices, without plans that fail.
+/// Returns a capture's plans, one per list of devices; omits plans that fail.
 pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanReport> {
     let source = SourceArgs::new(None, Some(path.to_owned()));
     let args = Args {

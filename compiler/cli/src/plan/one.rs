@@ -1,5 +1,3 @@
-//! A single plan.
-
 use tpc_ir::Value;
 
 use super::formats::{Format, write_page, write_refusal_page};
@@ -12,7 +10,6 @@ use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::{lint_servers, plan_report};
 
-/// A plan, and the values that `--why` explains.
 pub(super) struct Plan {
     placement: Placement,
     source: Source,
@@ -49,7 +46,7 @@ impl Plan {
         })
     }
 
-    /// Builds the plan's report. [`Search::Advice`] adds better options if the plan does not fit or is slow.
+    /// Builds the plan's report. With [`Search::Advice`], adds better options if the plan does not fit or is slow.
     pub(super) fn report(&self, job: &Job, search: Search) -> PlanReport {
         let Plan {
             placement, source, ..
@@ -74,12 +71,11 @@ impl Plan {
     }
 }
 
-/// The search for better options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Search {
     /// Search if a plan does not fit or is slow.
     Advice,
-    /// Do not search: the report of several plans does not show advice.
+    /// Do not search: a report on several plans has no advice.
     Nothing,
 }
 
@@ -125,7 +121,7 @@ pub(super) fn run(args: &Args, job: &Job) -> Result<(), Failure> {
     let errors = has_errors(&report.diagnostics);
     let mut diagnostics = report.diagnostics;
     if args.format == Format::Table && earlier.is_none() {
-        // The table of weighed modes already shows this.
+        // The table of split modes already shows this.
         diagnostics.retain(|d| d.code != tpc_lint::CHOSEN_MODE);
     }
     if errors {

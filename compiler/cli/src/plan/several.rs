@@ -39,7 +39,6 @@ impl Outcome {
         }
     }
 
-    /// Returns this job's exit status.
     fn status(&self) -> u8 {
         match &self.plan {
             Ok(report) => u8::from(has_errors(&report.diagnostics)),
@@ -47,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// Returns the errors and warnings. Only a single plan shows notes.
+    /// Returns the errors and warnings. Notes appear only for a single plan.
     fn diagnostics(&self) -> impl Iterator<Item = &Diagnostic> {
         let all = match &self.plan {
             Ok(report) => &report.diagnostics,
@@ -57,7 +56,7 @@ impl Outcome {
     }
 }
 
-/// Returns all errors and warnings once, with the numbers of their plans.
+/// Returns each error and warning once, with the numbers of its plans.
 fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
     let mut out: Vec<(&Diagnostic, Vec<u32>)> = Vec::new();
     for (number, outcome) in (1..).zip(outcomes) {
@@ -79,7 +78,6 @@ fn told(outcomes: &[Outcome]) -> Vec<Diagnostic> {
     out.into_iter().map(one).collect()
 }
 
-/// Returns the failure of an option that needs a single plan.
 fn alone(option: &str) -> Failure {
     let message = format!("{option} needs one plan, but the command makes several");
     let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);

@@ -37,7 +37,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["prompt", "prompts", "file", "raw", "system_prompt"]
     )]
     pub(super) tokens: Vec<TokenIds>,
-    /// Most tokens of an answer; -1 fills the context [default: 128; for an answer to a message, -1].
+    /// Maximum tokens of an answer; -1 fills the context [default: 128; for an answer to a message, -1].
     #[arg(
         long,
         short = 'n',
@@ -58,13 +58,13 @@ pub(crate) struct Args {
     /// Continue the text without the file's chat template.
     #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
     pub(super) raw: bool,
-    /// Continue after tokens that end an answer.
+    /// Continue after a token that ends an answer.
     #[arg(long)]
     pub(super) ignore_eos: bool,
     /// If the context is full, drop the older half of the text and continue.
     #[arg(long)]
     pub(super) context_shift: bool,
-    /// First tokens that a context shift keeps; -1: the prompt.
+    /// Number of initial tokens that a context shift keeps; -1: the prompt.
     #[arg(
         long,
         value_name = "N",
@@ -111,7 +111,7 @@ fn n_predict(text: &str) -> Result<MaxTokens, Diagnostic> {
     }
 }
 
-/// The first tokens that a context shift keeps; `None`: the prompt.
+/// The number of initial tokens that a context shift keeps; `None`: the prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Keep(pub(super) Option<usize>);
 

@@ -1,4 +1,4 @@
-//! Reads the prompts of the command line: texts, files, lists of ids, or a chat.
+//! Reads the prompts of the command: texts, files, lists of ids, or a chat.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn chats(args: &Args) -> bool {
         && io::stdin().is_terminal()
 }
 
-/// Returns the file's tokenizer. Token ids do not need one.
+/// Returns the file's tokenizer, or `None` if the prompts are token ids.
 pub(super) fn tokenizer(args: &Args, file: &GgufFile) -> Result<Option<Tokenizer>, Failure> {
     let found = Tokenizer::from_gguf(file);
     if !args.tokens.is_empty() {
@@ -45,7 +45,7 @@ pub(super) struct Asker<'a, 't> {
 }
 
 impl<'t> Asker<'_, 't> {
-    /// Returns the converter of texts into prompts. Uses the chat template if the file has one or the options ask for a
+    /// Returns the converter of texts into prompts. Uses a chat template if the file has one or an option requests a
     /// chat.
     pub(super) fn prompter(&self) -> Result<Prompter<'t>, Failure> {
         let args = self.args;
@@ -68,14 +68,14 @@ impl<'t> Asker<'_, 't> {
     /// Checks that the model's vocabulary has every token id.
     ///
     /// # Errors
-    /// Returns TPC0400 for the first unknown id.
+    /// Returns TPC0400 for the first id that is not in the vocabulary.
     pub(super) fn in_vocabulary(&self, n_vocab: usize) -> Result<(), Failure> {
         let ids = self.args.tokens.iter().flat_map(|TokenIds(ids)| ids);
         Ok(check_tokens(ids.copied(), n_vocab, "--tokens")?)
     }
 
-    /// Returns the tokens of all prompts, or an empty list for a chat. A single text continues `prompter`'s
-    /// conversation.
+    /// Returns the tokens of all prompts, or an empty list for a chat. A single text continues the conversation of
+    /// `prompter`.
     pub(super) fn prompts(&self, prompter: &mut Prompter<'t>) -> Result<Vec<Vec<u32>>, Failure> {
         let args = self.args;
         if chats(args) {
@@ -126,7 +126,7 @@ fn refused(path: &Path, message: String, help: &str) -> Failure {
     Failure::usage(d.help(help))
 }
 
-/// Reads a file's text, without a final line break.
+/// Reads a file's text, without the final line break.
 fn whole(path: &Path) -> Result<String, Failure> {
     let text = String::from_utf8(input::read_file(path, MAX_PROMPTS)?);
     let mut text = text.map_err(|e| {
@@ -139,7 +139,7 @@ fn whole(path: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Replaces a text's backslash escapes, leaving unknown ones.
+/// Replaces backslash escapes; keeps unknown ones.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -165,7 +165,6 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// Reads the non-blank lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     let refused =
         |message: String| refused(path, message, "give UTF-8 text with a prompt per line");

@@ -10,13 +10,13 @@ use super::stream::{Stream, To};
 use super::terminal::{Terminal, Typed};
 use crate::output::{self, Console, Failure};
 
-/// The text at the start of a chat.
+/// The help at the start of a chat.
 const HOW: &str = "A line is a message; \\ at its end continues the message. Ctrl-C ends an answer, /clear forgets the conversation, /exit \
                    or Ctrl-D ends the chat.\n";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// The user ended the chat, or the output was closed.
+    /// The chat ended, or the output was closed.
     Done,
     /// The user pressed Ctrl-C at the prompt.
     Interrupted,
@@ -66,7 +66,7 @@ pub(super) fn talk<'t>(
                 let answered = answered.map_err(Failure::from);
                 let answered = answered.and_then(|()| finish(slot, generator));
                 if let Err(failure) = answered {
-                    // The model's failures end the chat; an invalid message does not.
+                    // An error of the model ends the chat; an invalid message does not.
                     if failure.status == 1 {
                         return Err(failure);
                     }
@@ -83,7 +83,7 @@ pub(super) fn talk<'t>(
     }
 }
 
-/// True for a slash and lowercase letters, which are meant as a command.
+/// True for a slash followed by lowercase letters.
 fn is_command(text: &str) -> bool {
     let word = text.strip_prefix('/');
     word.is_some_and(|w| w.bytes().all(|b| b.is_ascii_lowercase()))

@@ -1,5 +1,3 @@
-//! Ends answers.
-
 use tpc_engine::generate::{End, Generator, Slot, context_full};
 
 use super::stream::Stream;
@@ -11,7 +9,7 @@ pub(super) fn finish(slot: &mut StreamSlot<'_>, generator: &Generator<'_>) -> Re
     finish_in(slot, generator.n_ctx, generator.unshifted.as_deref())
 }
 
-/// Ends a slot's answer of at most `n_ctx` tokens; `unshifted` is the reason if the context cannot be shifted.
+/// Ends the answer in a slot. If the context is full, reports why it cannot be shifted (`unshifted`).
 pub(super) fn finish_in(
     slot: &mut StreamSlot<'_>,
     n_ctx: usize,

@@ -1,4 +1,4 @@
-//! Ctrl-C: the first one ends the answer, the next one the program.
+//! Handles Ctrl-C: the first one ends the answer, the second one the program.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-/// The exit status after Ctrl-C by the convention of shells: 128 plus the signal's number.
+/// The exit status after Ctrl-C, by the shells' convention: 128 plus the signal number.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// True if the next Ctrl-C ends the program: no answer is in progress, or the user already ended it.
+/// True if the next Ctrl-C ends the program, because no answer is in progress or Ctrl-C already ended the answer.
 #[derive(Clone, Debug)]
 pub(super) struct Interrupt(Arc<AtomicBool>);
 
-/// A guard during which Ctrl-C ends the work, not the program.
+/// A guard: while it exists, Ctrl-C ends the work, not the program.
 #[derive(Debug)]
 pub(super) struct Work<'a>(&'a AtomicBool);
 
 impl Interrupt {
-    /// Listens for Ctrl-C. If the system refuses, Ctrl-C ends the program.
+    /// Registers the handlers. If this fails, Ctrl-C ends the program.
     pub(super) fn listen() -> Interrupt {
         let ends = Arc::new(AtomicBool::new(true));
         // The first handler must read the flag before the second sets it.

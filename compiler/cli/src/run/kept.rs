@@ -1,4 +1,4 @@
-//! Sessions in files, whose tokens a later run reuses.
+//! Session files, whose tokens a later run reuses.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,19 +13,18 @@ use tpc_text::Message;
 use crate::input;
 use crate::output::{self, Failure};
 
-/// The largest accepted file, in bytes.
 const LARGEST: u64 = 1 << 40;
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Session")]
 pub(super) struct KeptArgs {
-    /// Load a saved session and continue it; prompt tokens that the session already has are not read again.
+    /// Load a saved session and continue it; tokens already in the session are not processed again.
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
     /// Save the session after the last answer.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Reuse the session in this file as far as prompts begin with its text, and save this run's text there.
+    /// Reuse the session in this file as far as the prompt begins with its text; save the text of this run there.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "save"])]
     prompt_cache: Option<PathBuf>,
     /// Do not change the file of --prompt-cache.
@@ -38,18 +37,16 @@ impl KeptArgs {
         self.load.is_some() || self.save.is_some() || self.prompt_cache.is_some()
     }
 
-    /// Returns the file to write at the end.
     fn target(&self) -> Option<&Path> {
         let cache = self.prompt_cache.as_ref().filter(|_| !self.prompt_cache_ro);
         self.save.as_ref().or(cache).map(PathBuf::as_path)
     }
 
-    /// True if the run continues a saved text.
     pub(super) const fn goes_on(&self) -> bool {
         self.load.is_some()
     }
 
-    /// Reads the initial file and checks that the output file is writable, before the model is loaded.
+    /// Reads the session file, and checks before the model is loaded that the output file is writable.
     pub(super) fn read(&self) -> Result<Option<SessionFile>, Failure> {
         if let Some(path) = self.target() {
             output::try_replace(path).map_err(|e| Failure::file(path, &e))?;
@@ -59,12 +56,12 @@ impl KeptArgs {
             return Ok(None);
         };
         let mut file = SessionFile::parse(input::read_file(path, LARGEST)?);
-        // A prompt cache provides only tokens, not a conversation.
+        // From a prompt cache, use only tokens, not the conversation.
         file.turns = file.turns.filter(|_| self.load.is_some());
         Ok(Some(file))
     }
 
-    /// Checks early that the executor can save and load a session.
+    /// Checks before generation that the executor can save and load a session.
     pub(super) fn check(&self, session: &AnySession<'_>) -> Result<(), Failure> {
         match self.is_asked() {
             true => Ok(session_file::check(session)?),
@@ -72,7 +69,7 @@ impl KeptArgs {
         }
     }
 
-    /// Saves the only slot, and its conversation's turns.
+    /// Saves the only slot and its conversation.
     pub(super) fn save(
         &self,
         session: &AnySession<'_>,

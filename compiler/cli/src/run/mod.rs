@@ -5,7 +5,7 @@
 //! - `chat` answers each line typed at a terminal;
 //! - `kept` has the options for session files.
 //!
-//! `tpc_engine::generate` makes prompts and generates.
+//! `tpc_engine::generate` converts texts to prompts and generates.
 
 mod args;
 mod asker;
@@ -40,7 +40,7 @@ use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
 use stream::{Stream, To};
 
-/// The default of `-n` for continued text, which may never end. Answers to messages are not limited.
+/// The default of `-n` for continued text, which may never end. Answers to messages have no limit.
 const CONTINUED: usize = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -53,7 +53,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         file,
         tokenizer: tokenizer.as_ref(),
     };
-    // Session files are checked before loading.
     let kept = args.kept.read()?;
     let mut prompter = asker.prompter()?;
     let turns = kept.as_ref().and_then(|kept| kept.turns.as_deref());
@@ -62,7 +61,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     asker.in_vocabulary(ready.n_vocab)?;
     may_run(args, &ready)?;
     let batch = ready.ubatch.max(1);
-    // Each sequence's next token and drafted tokens have logits.
+    // The logits of a sequence: one row for the next token, and one per draft.
     let rows = ready.n_draft + 1;
     let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
     let slots = slots(&opened, prompts.len(), most);
@@ -85,7 +84,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         tokenizer: tokenizer.as_ref(),
         most: most_tokens(args, &prompter),
     };
-    // Invalid sampling settings are reported before loading.
+    // Check sampling settings before loading.
     let mut first = begin.slot(0, Stream::of(&prompter, To::Output))?;
     let mut session = execution::load(loader, &args.engine)?;
     let loaded = begun.elapsed();
@@ -117,14 +116,14 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let speed = generator.speed;
-    // A chat is saved even after an error.
+    // Save a chat even after an error.
     if ended.is_ok() || prompts.is_empty() {
         args.kept.save(&session, &first, (file, prompter.turns()))?;
     }
     end(ended, &speed, loaded)
 }
 
-/// Prints the speed, and returns the exit status. After a failure before the first token, reports only the error.
+/// Prints the speed, and returns the exit status. After a failure before the first token, prints only the error.
 fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result<(), Failure> {
     if ended.is_ok() || speed.began() {
         let _ = writeln!(io::stderr().lock(), "{}", speed::line(speed, loaded));
@@ -132,7 +131,6 @@ fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result
     status(ended?)
 }
 
-/// Returns the number of parallel sequences.
 fn slots(opened: &Opened, prompts: usize, most: usize) -> usize {
     opened.sequences().min(prompts).min(most).max(1)
 }
@@ -150,7 +148,8 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
     Ok((opened, executor))
 }
 
-/// Checks that the model generates token by token, and with `--context-shift`, forgets single tokens.
+/// Checks that the model generates token by token and, with `--context-shift`, that its states can forget single
+/// tokens.
 fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
     if ready.bidirectional {
         return Err(not_token_by_token());
@@ -192,7 +191,7 @@ fn not_token_by_token() -> Failure {
 }
 
 /// Returns the action for a full context, and the reason if the context cannot be shifted. With `--context-shift`, the
-/// reason is an error at once.
+/// reason is an error.
 fn when_full(
     args: &Args,
     session: &mut AnySession<'_>,
@@ -210,7 +209,7 @@ struct Begin<'a, 't> {
     args: &'a Args,
     n_vocab: usize,
     tokenizer: Option<&'t Tokenizer>,
-    /// The maximum number of tokens per answer; `None` fills the context.
+    /// The maximum number of tokens per answer; `None` if only the context limits it.
     most: Option<usize>,
 }
 
@@ -258,7 +257,7 @@ fn answers<'t>(
     let begun = prompts.iter().take(n).enumerate();
     let begun: Result<Vec<StreamSlot<'t>>, Failure> = begun.map(|(i, p)| start(i, p)).collect();
     let mut slots = begun?;
-    // The prompt index of each slot.
+    // The index of each slot's prompt.
     let mut of: Vec<usize> = (0..n).collect();
     let mut waiting = n..prompts.len();
     let mut done: Vec<Option<Stream<'t>>> = prompts.iter().map(|_| None).collect();

@@ -25,7 +25,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     top_k: i64,
-    /// Sample from the likeliest tokens that together have this probability.
+    /// Sample from the likeliest tokens whose probabilities sum to this number.
     #[arg(
         long,
         value_name = "X",
@@ -49,7 +49,7 @@ pub(super) struct SamplingArgs {
         allow_hyphen_values = true
     )]
     repeat_penalty: f32,
-    /// Subtract this from a token's logit per occurrence among recent tokens.
+    /// Subtract this from a token's logit for each occurrence among recent tokens.
     #[arg(
         long,
         value_name = "X",

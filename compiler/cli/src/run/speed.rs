@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tpc_engine::generate::{Rate, Speed};
 
-/// Formats the line, with the loading time. An answer's first token comes with its prompt, so the generation speed
-/// excludes the token.
+/// Formats the speed and the loading time. The generation speed excludes an answer's first token, which the prompt's
+/// batch computes.
 pub(super) fn line(speed: &Speed, loading: Duration) -> String {
     let drafts = match speed.drafted {
         0 => String::new(),
@@ -21,7 +21,7 @@ pub(super) fn line(speed: &Speed, loading: Duration) -> String {
     )
 }
 
-/// Formats a rate: `, 12.3 t/s`.
+/// Formats a rate, such as `, 12.3 t/s`.
 fn rate(r: Rate) -> String {
     let seconds = r.time.as_secs_f64();
     match r.tokens > 0 && seconds > 0.0 {

@@ -11,11 +11,11 @@ use tpc_engine::generate::{Prompter, TokenSink};
 
 use crate::output::Failure;
 
-/// A stream of tokens: as text in whole UTF-8, or as comma-separated ids.
+/// A stream of tokens, written as UTF-8 text or as comma-separated ids.
 pub(super) struct Stream<'t> {
     form: Form<'t>,
     to: To,
-    /// Text to be written, or kept.
+    /// The text not yet written; all text, if kept in memory.
     text: String,
     /// True if the output is empty or ends with a line break.
     at_line: bool,
@@ -35,7 +35,7 @@ pub(super) enum To {
 }
 
 impl<'t> Stream<'t> {
-    /// Makes a stream of answers: ids if the prompts are ids, else text.
+    /// Creates a stream for answers: ids if the prompts are ids, else text.
     pub(super) fn of(prompter: &Prompter<'t>, to: To) -> Stream<'t> {
         match prompter.tokenizer() {
             Some(tokenizer) => Stream::text(tokenizer, to),
@@ -43,7 +43,7 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Makes a stream of text that continues earlier tokens.
+    /// Creates a stream for text that continues earlier tokens.
     fn text(tokenizer: &'t Tokenizer, to: To) -> Stream<'t> {
         let detokenizer = Detokenizer::new(tokenizer, Start::Continuation, Show::Text);
         Stream::with_form(Form::Text(detokenizer), to)
@@ -62,7 +62,7 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Writes the text that was held back, and ends the line.
+    /// Writes the remaining text, and ends the line.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
         if let Form::Text(detokenizer) = &mut self.form {
             detokenizer.finish(&mut self.text);

@@ -1,4 +1,4 @@
-//! Reads messages on a terminal: line editing, history, and pasted texts as one message.
+//! Reads messages on a terminal, with line editing, history, and pasted text as one message.
 
 use std::io;
 
@@ -19,7 +19,7 @@ const PROMPT: &str = "> ";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// A message, without the backslashes at its lines' ends.
+    /// A message; backslashes at line ends are removed.
     Message(String),
     /// Ctrl-D at the start of a line: the end of input.
     End,
@@ -30,10 +30,6 @@ pub(super) enum Typed {
 pub(super) struct Terminal(Editor<Lines, MemHistory>);
 
 impl Terminal {
-    /// Opens the program's terminal.
-    ///
-    /// # Errors
-    /// Returns [`Failure`] TPC0402 if that fails.
     pub(super) fn open() -> Result<Terminal, Failure> {
         let config = Config::builder()
             .behavior(Behavior::PreferTerm)
@@ -45,17 +41,13 @@ impl Terminal {
         Ok(Terminal(editor))
     }
 
-    /// Reads the next message.
-    ///
-    /// # Errors
-    /// Returns [`Failure`] TPC0402 if the terminal cannot be read.
     pub(super) fn next(&mut self) -> Result<Typed, Failure> {
         loop {
             match self.0.readline(PROMPT) {
                 Ok(text) => return Ok(Typed::Message(joined(&text))),
                 Err(ReadlineError::Eof) => return Ok(Typed::End),
                 Err(ReadlineError::Interrupted) => return Ok(Typed::Interrupted),
-                // The window was resized, or the program stopped and continued.
+                // The window was resized, or the program was stopped and continued.
                 Err(ReadlineError::Signal(_)) => {}
                 Err(ReadlineError::Io(e)) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(unreadable(&e)),
@@ -64,15 +56,15 @@ impl Terminal {
     }
 }
 
-/// Validates input lines: a final backslash continues the message.
+/// Validates input lines: a backslash at the end continues the message.
 struct Lines;
 
-/// True if another line continues the message.
+/// True if the message continues on another line.
 fn goes_on(text: &str) -> bool {
     text.ends_with('\\')
 }
 
-/// Removes the backslashes at the lines' ends.
+/// Removes the backslashes at line ends.
 fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }

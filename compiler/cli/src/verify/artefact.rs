@@ -1,4 +1,4 @@
-//! `tpc verify` of an artefact: reads the model again, and proves the artefact's graph against it.
+//! `tpc verify` for artefacts: reads the model again, and proves the artefact's graph.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use crate::progress::Progress;
 struct Report<'a> {
     tpc: u32,
     artefact: &'a str,
-    /// `proved`, or `verified` without the model.
+    /// `proved`; without the model, `verified`.
     verdict: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<Size>,
@@ -84,8 +84,7 @@ fn failure(name: &str, all: Vec<Diagnostic>) -> Failure {
     Failure::from_diagnostics(all.into_iter().map(named).collect())
 }
 
-/// Proves that an artefact computes its model, independently of planning. The model's graph comes from its header and
-/// the artefact's options.
+/// Proves that an artefact computes its model. The model's graph is built from the header and the artefact's options.
 fn proved(read: &Artefact, file: &GgufFile) -> Result<Proof, Vec<Diagnostic>> {
     let manifest = read.manifest();
     let other = |what: &str, found: &str, model: &str| {

@@ -1,4 +1,4 @@
-//! `tpc verify`: proves that the devices' programs compute the model; can also run a small model.
+//! `tpc verify`: proves that the devices' programs compute the model; optionally runs a small model.
 
 mod artefact;
 mod json;
@@ -29,21 +29,21 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Show how often the proof used each rule; with --numeric, every size that changed.
+    /// Show how often the proof used each rule; with --numeric, show every size that changed.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]
     placement: PlacementArgs,
 }
 
-/// A small model of the plan, and its programs' agreement with it.
+/// A small model of the plan, and the comparison with its programs.
 struct NumericCheck {
     shrunk: ShrunkModel,
     /// `None` if the check failed.
     agreement: Option<Agreement>,
 }
 
-/// Runs a small model of the plan; adds diagnostics to `found`.
+/// Runs a small model of the plan, and adds diagnostics to `found`.
 fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<NumericCheck> {
     let _progress = Progress::start("running a small model of the plan");
     let shrunk = match numeric::shrink(&source.compiled) {
@@ -92,7 +92,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let mut found: Vec<Diagnostic> = Vec::new();
     found.extend(args.source.notes());
     found.extend(compiled.proof_error());
-    // The proof ignores options without effect; the plan's warnings name them.
+    // The proof ignores options without effect. The plan's warnings name these options.
     let findings = plan_report(&path, &placement, compiled).diagnostics;
     let warnings = findings.into_iter();
     found.extend(warnings.filter(|d| d.severity == Severity::Warning));

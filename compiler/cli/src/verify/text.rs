@@ -1,5 +1,3 @@
-//! Formats the result of `tpc verify` as text.
-
 use std::fmt::Write as _;
 
 use tpc_ir::op::OpCategory;
@@ -12,9 +10,9 @@ use tpc_core::shrink::ResizedAxis;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// The result, with long lists cut short.
+    /// The result with shortened lists.
     Brief,
-    /// Every rule of the proof, and every changed size.
+    /// The result with every rule of the proof and every changed size.
     Full,
 }
 
@@ -24,7 +22,6 @@ impl Detail {
     }
 }
 
-/// Formats the proof: programs, size, and the rules used.
 pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> String {
     let mut out = format!(
         "proved: the programs of {} compute the model\n\n",
@@ -54,7 +51,6 @@ pub(super) fn proof(compiled: &CompiledModel, proof: &Proof, detail: Detail) -> 
     out
 }
 
-/// Counts a program's ops, and its copies and collectives.
 fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     let programs = &compiled.programs;
     let here = |v: &Value| programs.value(*v).place == place;
@@ -80,7 +76,7 @@ fn program_size(compiled: &CompiledModel, place: Place) -> (usize, usize) {
     (ops, moves)
 }
 
-/// Formats the small model of the check: layers, types, sizes, and the agreement of its programs.
+/// Formats the small model: layers, types, sizes, and the comparison with its programs.
 pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
     let NumericCheck { shrunk, agreement } = check;
     let mut out = String::new();
@@ -115,7 +111,7 @@ struct SizeRow {
     axes: Vec<String>,
 }
 
-/// Formats the changed sizes; axes with equal sizes and parts share a line.
+/// Formats the changed sizes. Axes with equal sizes and parts share a line.
 fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     let mut rows: Vec<SizeRow> = Vec::new();
     for r in sizes {
@@ -147,7 +143,7 @@ fn size_table(sizes: &[ResizedAxis], detail: Detail) -> String {
     out
 }
 
-/// Formats a size's axes: all, or a few and the number of the rest.
+/// Formats the names of a size's axes: all, or a few and the number of the others.
 fn names(axes: &[String], detail: Detail) -> String {
     const NAMED: usize = 3;
     let shown = match detail {
@@ -161,7 +157,7 @@ fn names(axes: &[String], detail: Detail) -> String {
     names
 }
 
-/// Formats the parts' sizes, grouping equal neighbours: `= 2 × 13 + 14`.
+/// Formats the sizes of parts, grouping equal neighbours: `= 2 × 13 + 14`.
 fn parts(sizes: &[u64]) -> String {
     if sizes.is_empty() {
         return String::new();

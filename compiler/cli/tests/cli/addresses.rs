@@ -1,4 +1,4 @@
-//! Models at addresses of a local server.
+//! Models at addresses on a local server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::support::{SMALL, path, tpc, words};
 
-/// Answers a request for a range of `bytes`; 404 for other names.
+/// Answers a request for a range of `bytes`; answers 404 for other names.
 fn answer(mut stream: TcpStream, bytes: &[u8]) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines();
     let wanted = lines.next()?.ok()?;

@@ -20,7 +20,6 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Makes a folder with a small model.
 fn folder() -> (Scratch, PathBuf) {
     let scratch = Scratch::new();
     let name = format!("{GOLDEN}.gguf");
@@ -46,7 +45,7 @@ fn compiled(scratch: &Scratch, model: &Path, options: &[&str]) -> PathBuf {
 
 const SHORT: [&str; 4] = ["-c", "64", "-ub", "16"];
 
-/// Replaces a text in an entry, and packs the archive as tpc does.
+/// Replaces a text in an entry, and packs the archive again.
 fn changed(artefact: &Path, entry: usize, from: &str, to: &str) {
     let bytes = fs::read(artefact).unwrap();
     let mut texts: Vec<(String, String)> = read_archive(&bytes)
@@ -183,7 +182,7 @@ fn an_artefact_holds_parts_of_blocks() {
     }
     // In exact arithmetic the logits equal one device's, rounded to f32.
     assert!(on(&four, "reference") == on(&["--devices", "cpu"], "reference"));
-    // A part that a device cannot store.
+    // Make a part that a device cannot store.
     changed(&artefact, 1, "parts = [[192:192], ", "parts = [[208:192], ");
     refuses(&tpc(["check", &name]), 2, "TPC0583");
 }
@@ -315,7 +314,7 @@ fn the_model_is_found_beside_or_where_it_is_said() {
     refuses(&tpc(["check", &moved]), 2, "TPC0400");
 }
 
-/// Checks that the answer is "rebuild needed", with the field and a command.
+/// Checks that the answer is "rebuild needed", and names the field and the code.
 #[track_caller]
 fn rebuild(artefact: &str, more: &[&str], code: &str, field: &str) {
     let ran = tpc([&["check", artefact], more].concat());
@@ -365,7 +364,6 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
         let ran = run(own);
         assert_eq!(ran.status, 0, "{own:?}: {}", ran.stderr);
     }
-    // The suggested command is for the given devices.
     for (devices, more) in [("cpu,cpu", ""), ("cuda:0", " --target cuda")] {
         rebuild(&name, &["--devices", devices], "TPC0588", "devices");
         let ran = tpc(["check", &name, "--devices", devices]);
@@ -388,7 +386,7 @@ fn what_does_not_fit_is_told_before_anything_is_loaded() {
             ran.stderr
         );
     }
-    // Another model of the same name: one number of its metadata differs.
+    // Another model with the same name: one number in its metadata differs.
     let mut bytes = fs::read(&model).unwrap();
     let key = b"llama.rope.freq_base";
     let at = bytes.windows(key.len()).position(|w| w == key).unwrap() + key.len() + 4;
@@ -477,7 +475,6 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
     );
     rebuild(&name, &["--topology", &small], "TPC0592", "memory");
     refuses(&run(&small), 1, "TPC0592");
-    // The same, compiled without a topology file.
     let name = text(&compiled(&scratch, &model, &SHORT));
     rebuild(&name, &["--topology", &here], "TPC0593", "found none");
 }
@@ -485,7 +482,7 @@ fn an_artefact_for_another_machine_is_told_with_the_command_that_mends_it() {
 #[test]
 fn an_artefact_that_computes_something_else_is_not_proved() {
     let (scratch, model) = folder();
-    // Two weights of equal type and shape are swapped: the program stays well-formed.
+    // Swap two weights of equal type and shape: the program stays well-formed.
     let artefact = compiled(&scratch, &model, &SHORT);
     for (from, to) in [
         ("tensor = \"blk.0.attn_norm.weight\"", "tensor = \"x\""),
@@ -539,7 +536,7 @@ fn damaged_artefacts_are_refused() {
     commands("TPC0583");
     fs::remove_file(&artefact).unwrap();
     commands("TPC0402");
-    // A zip archive by another name is recognised.
+    // A zip archive with another name is recognised.
     let zip = scratch.file("archive.bin", &whole[..100]);
     refuses(&tpc(["check", &text(&zip)]), 2, "TPC0580");
 }
@@ -587,7 +584,7 @@ fn headers_suffice_to_compile() {
         2,
         "TPC0405",
     );
-    // Inputs are not overwritten, and a failed compilation does not write.
+    // Inputs are not overwritten, and a failed compilation writes no file.
     refuses(&tpc(["compile", &header, "-o", &header]), 2, "TPC0400");
     let none = text(&scratch.path("none.tpc"));
     refuses(
@@ -598,7 +595,6 @@ fn headers_suffice_to_compile() {
     assert!(!Path::new(&none).exists());
 }
 
-/// Checks that a kill leaves the old or the new file, never a partial one.
 #[test]
 fn a_compiler_that_is_killed_leaves_a_whole_file() {
     let (scratch, model) = folder();
@@ -627,7 +623,6 @@ fn a_compiler_that_is_killed_leaves_a_whole_file() {
     }
 }
 
-/// Checks that the stored artefact of format 1 runs or is refused with a diagnostic.
 #[test]
 fn the_artefact_of_format_1_is_accepted_or_refused_in_words() {
     let artefact = text(&data("artefacts", "format-1.tpc"));

@@ -220,7 +220,7 @@ fn another_program_is_timed_in_turn() {
     let scratch = Scratch::new();
     let model = scratch.model("llama-tiny");
     let model = model.to_str().unwrap();
-    // tpc is also the other program: with its table, and with its JSON.
+    // tpc is also the other program, with its table and with its JSON.
     for form in ["table", "json"] {
         let other = format!("'{TPC}' bench '{model}' -t 1 -p 4,6 -n 2 -r 1 -o {form}");
         let words = [&QUICK[..], &["--compare", &other]].concat();

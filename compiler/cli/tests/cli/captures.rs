@@ -17,7 +17,6 @@ fn ops_without_a_rule_are_planned_around_and_named_with_what_they_cost() {
         ("CONV_2D", "TPC0190", "note"),
         ("FROBNICATE", "TPC0194", "warning"),
     ] {
-        // Replaces the first gated activation.
         let file = scratch.file(
             "capture.jsonl",
             text.replacen("\"SWIGLU\"", &format!("\"{op}\""), 1),
@@ -85,7 +84,6 @@ fn a_captured_graph_is_planned_like_a_model() {
     ]);
     let graph = tpc_ir::text::parse(&dumped.stdout).unwrap().graph;
     tpc_ir::verify::verify(&graph).unwrap();
-    // A model with a capture, no input, and a file that is not a capture.
     refuses(&tpc(["plan", &capture, "--graph", &capture]), 2, "TPC0400");
     refuses(&tpc(["plan", "--devices", "2"]), 2, "TPC0400");
     let header = path("llama-3.1-8b");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::support::{Ran, Scratch, TPC, refuses, tpc};
 
-/// Builds a folder with a fake driver, or prints a message without a C compiler.
+/// Builds a folder with a fake driver; prints a message if there is no C compiler.
 fn driver() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pretended-driver");
     std::fs::create_dir_all(&folder).unwrap();
@@ -32,7 +32,7 @@ fn driver() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Runs a small model with that driver, without NVRTC.
+/// Runs a small model with the fake driver, without NVRTC.
 fn run(scratch: &Scratch, driver: &Path, variables: &[(&str, &str)], options: &[&str]) -> Ran {
     let model = scratch.path("model.gguf");
     let mut command = Command::new(TPC);
@@ -85,7 +85,6 @@ fn what_cards_lack_is_told_before_anything_is_loaded() {
             "TPC0543",
             "compute capability 6.0",
         ),
-        // A card of 1 MiB.
         (&[], &named, "TPC0548", "(first)"),
         (
             &[],
@@ -94,7 +93,6 @@ fn what_cards_lack_is_told_before_anything_is_loaded() {
             "cuda:1 (second)",
         ),
         (&[], &["--executor", "cuda"], "TPC0548", "cuda:0 (first)"),
-        // NVRTC is missing.
         (&[("FAKE_MEMORY", "1000000000")], &named, "TPC0543", "NVRTC"),
     ] {
         let ran = run(&scratch, &driver, variables, options);
@@ -182,7 +180,7 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
     refuses(&ran, 2, "TPC0401");
     let checked = tpc(["check", out]);
     assert_eq!(checked.status, 0, "{}", checked.stderr);
-    // The artefact selects cards without `--executor`, and accepts other cards than planned.
+    // The artefact selects cards without `--executor`, and accepts other cards than the planned ones.
     for (options, told) in [
         (&[][..], "cuda:1"),
         (&["--devices", "cuda:7,cuda:9"], "cuda:7"),
@@ -247,7 +245,7 @@ fn kernels_are_in_the_artefact_the_same_each_time() {
             .find(|l| l.contains("product") && l.contains(target));
         assert!(line.is_some_and(|l| l.contains("NVRTC")), "{shown}");
     }
-    // Compiles from the cache, and in another folder without the cache.
+    // Compile with the cache, then with another, empty cache folder.
     compile(&scratch, "b.tpc", None, &options);
     let other = Scratch::new();
     other.model("llama-tiny");

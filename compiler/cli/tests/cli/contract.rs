@@ -92,7 +92,6 @@ fn range(json: &Json) -> [u64; 2] {
     [pair[0].as_u64().unwrap(), pair[1].as_u64().unwrap()]
 }
 
-/// Returns a device's ranges: one, or several segments.
 fn ranges(json: &Json) -> Vec<[u64; 2]> {
     match json.as_array().unwrap().first() {
         Some(first) if first.is_array() => json.as_array().unwrap().iter().map(range).collect(),
@@ -172,14 +171,14 @@ fn commands(json: &Json) {
     ];
     keys(json, &all);
     assert!(all.iter().all(|n| json[n].is_string() || json[n].is_null()));
-    // The report has a command or the reason for its absence.
+    // The report has a command, or the reason why a command is missing.
     assert_ne!(
         json["llama.cpp"].is_null(),
         json["llama.cpp_reason"].is_null()
     );
 }
 
-/// Checks the keys and types of the command-line contract and its additions.
+/// Checks the keys and types of the JSON report.
 #[track_caller]
 pub(crate) fn documented(json: &Json) {
     keys(

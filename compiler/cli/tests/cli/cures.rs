@@ -1,5 +1,5 @@
-//! Checks cures of `lint` and `plan`: the command with a cure's options must fit without new errors. Tests a sample of
-//! models, machines and contexts, or all with `TPC_FULL=1`.
+//! Checks cures of `lint` and `plan`: the cured command must fit without new errors. Tests a sample of models, machines
+//! and contexts; all with `TPC_FULL=1`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::support::tpc;
 
-/// Prefixes of model file names. Models outside the repository come last.
+/// Prefixes of model file names; models outside the repository come last.
 const MODELS: [&str; 12] = [
     "llama-3.1-8b",
     "gpt-oss-120b",
@@ -40,7 +40,6 @@ const MACHINES: [&str; 10] = [
 
 const CONTEXTS: [u64; 3] = [65_536, 4096, 131_072];
 
-/// Finds a model's header in the repository or the shared folder.
 fn header(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = [
@@ -93,7 +92,6 @@ fn pasted(line: &[String], cure: &[String]) -> Vec<String> {
     out
 }
 
-/// Returns a finding's cures, as words.
 fn told(help: &str) -> Vec<Vec<String>> {
     let cure = |line: &str| {
         let line = match line.strip_prefix("this fits") {
@@ -123,7 +121,6 @@ fn does_not_fit(report: &Json, key: &str) -> bool {
     findings(report, key).iter().any(|f| f["code"] == "TPC0300")
 }
 
-/// Returns a command's JSON report and time.
 fn report(words: &[String]) -> (Json, Duration) {
     let start = Instant::now();
     let ran = tpc(words);
@@ -259,11 +256,10 @@ fn every_cure_fits_and_draws_no_error() {
     assert!(tally.cures > tally.unfit / 2, "{} cures", tally.cures);
 }
 
-/// Checks that the first cure of an uneven layer split is a better split.
 #[test]
 fn shares_come_first() {
     let model = header("qwen3-30b-a3b").unwrap();
-    // The first layers' experts are on the host, so the second half of the layers has nearly all bytes.
+    // With the first layers' experts on the host, the second half of the layers has nearly all bytes.
     let line = "llama-server -m MODEL -c 8192 -ngl 99 -fit off -ncmoe 20";
     let (said, _) = lint("2x3070", &words(line, &model));
     let help = findings(&said, "findings")
@@ -274,7 +270,6 @@ fn shares_come_first() {
     assert_eq!(cures[0].len(), 2, "{cures:?}");
 }
 
-/// Checks that the cure removes layers from the line's override patterns.
 #[test]
 fn patterns_of_the_line_are_edited() {
     let model = header("qwen3-30b-a3b").unwrap();

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
-/// Runs `tpc lint` on a line; `X.gguf` and `D.gguf` stand for model and draft.
+/// Runs `tpc lint` on a command line; `X.gguf` stands for the model, `D.gguf` for the draft.
 fn lint(options: &str, [model, draft]: [&str; 2], line: &str) -> Ran {
     let files = [path(model), path(draft)];
     let said = line.split_whitespace().map(|w| match w {
@@ -60,7 +60,7 @@ fn drafts_are_counted_and_their_tokens_compared() {
     let other = lint("--devices 2x3090", ["llama-3.1-8b", SMALL], line);
     assert_eq!(other.status, 1, "{}", other.stderr);
     assert!(other.stderr.contains("TPC0932"), "{}", other.stderr);
-    // llama.cpp does not compare this draft's vocabulary.
+    // For this draft, llama.cpp does not compare the vocabulary.
     let line = line.replace("draft-simple", "draft-eagle3");
     let other = lint("--devices 2x3090", ["llama-3.1-8b", SMALL], &line);
     assert_eq!(other.status, 0, "{}", other.stderr);
@@ -84,7 +84,7 @@ fn the_memory_of_a_draft_is_part_of_the_plan() {
         let devices = report["beside"][0]["devices"].as_array().unwrap().iter();
         devices.map(|d| number(&d["kv"])).sum()
     };
-    // 28 layers of 8 heads of 128, K and V in f16.
+    // K and V in f16: 28 layers, 8 heads of 128.
     assert_eq!(kv(&both), 28 * 16384 * 8 * 128 * 2 * 2);
     assert!(kv(&with("-ctkd q8_0 -ctvd q8_0")) < kv(&both) * 6 / 10);
     let one = with("-devd dev1");
@@ -98,7 +98,7 @@ fn the_memory_of_a_draft_is_part_of_the_plan() {
 
 #[test]
 fn an_adapter_is_with_the_layers_that_it_changes() {
-    // A model file serves as the adapter: it has tensors of layers.
+    // A model file serves as the adapter, because its tensors have layers.
     let file = path(SMALL);
     let with = json(
         "qwen3-14b",
@@ -165,7 +165,7 @@ fn plans_have_servers() {
     assert!(links.iter().all(|l| l["link"]["kind"] == "network"));
     let codes = with["diagnostics"].as_array().unwrap().iter();
     assert!(codes.into_iter().any(|d| d["code"] == "TPC0908"));
-    // Under a tensor split llama.cpp lists servers last.
+    // With a tensor split, llama.cpp lists servers last.
     let tensor = json(SMALL, "--devices 3x3090 --rpc a:1 -sm tensor -c 4096");
     let links = tensor["machine"]["links"].as_array().unwrap();
     let all: Vec<_> = links.iter().map(ends).collect();
@@ -208,7 +208,6 @@ fn a_pool_holds_devices_and_host_together() {
             .get("pool")
             .is_none()
     );
-    // A network joins two such machines.
     let two = json(SMALL, "--devices 2xGB10 -sm layer -c 4096");
     assert_eq!(two["machine"]["link"]["kind"], "network");
 }
@@ -287,11 +286,11 @@ fn a_draft_of_an_unknown_kind_is_counted_by_its_header() {
         let options = "--devices 2x3090 -sm layer -ts 1,2 -c 1000 -md";
         json("qwen3-14b", &format!("{options} {file}"))
     };
-    // Drafting blocks without keys read the model's cache.
+    // Drafting blocks without K and V weights read the model's cache.
     let shared = of("blk.1.ffn_up.weight");
     let parts = shared["beside"][0]["devices"].as_array().unwrap();
     assert_eq!((number(&parts[0]["kv"]), number(&parts[1]["kv"])), (0, 0));
-    // Each device has one block; the second also has the output, a copy of the embedding.
+    // Each device has one block. The second device also has the output, a copy of the embedding.
     assert_eq!(number(&parts[0]["weights"]), 2 * 256 * 256);
     assert_eq!(
         number(&parts[1]["weights"]),
@@ -337,6 +336,5 @@ fn an_encoder_is_on_the_first_device_here() {
     assert_eq!(at("--rpc a:1 -sm layer"), [1]);
     let report = json(SMALL, &format!("--devices 3090 -c 4096 --mmproj {file}"));
     let compute = number(&report["beside"][0]["devices"][0]["compute"]);
-    // The buffer holds 32 × 32 patches of a few times 1024 numbers.
     assert!((8 << 20..64 << 20).contains(&compute), "{compute}");
 }

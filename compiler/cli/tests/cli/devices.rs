@@ -10,7 +10,7 @@ use super::support::{Ran, SMALL, Scratch, TPC, path, plan, refuses, tpc, words};
 
 const GIB: u64 = 1 << 30;
 
-/// Runs `tpc devices` with this script as `nvidia-smi`. If the script is empty, there is no `nvidia-smi`.
+/// Runs `tpc devices` with this script as `nvidia-smi`; without `nvidia-smi` if the script is empty.
 fn devices(scratch: &Scratch, script: &str, arguments: &[&str]) -> Ran {
     let folder = scratch.path("bin");
     std::fs::create_dir_all(&folder).unwrap();
@@ -168,7 +168,7 @@ fn a_topologys_devices_are_planned_under_their_names() {
         planned(&format!("--topology {file}"))[1]["capacity_bytes"],
         20_000_000_000_u64
     );
-    // The same devices apply to a llama.cpp line without devices.
+    // A llama.cpp line without devices gets the same devices.
     let line = format!("lint --format json --topology {file} -- llama-server -c 4096 -m");
     let ran = tpc(line.split(' ').chain([path(SMALL).as_str()]));
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
@@ -179,7 +179,6 @@ fn a_topologys_devices_are_planned_under_their_names() {
     assert!(words(&ran.stderr).contains("left, right"), "{}", ran.stderr);
 }
 
-/// Checks that a plan fits if it leaves exactly the reserve, and does not fit with one byte less.
 #[test]
 fn the_reserve_counts_to_the_byte() {
     let scratch = Scratch::new();
@@ -251,13 +250,12 @@ fn one_device_is_named_by_its_position() {
         let command = json["commands"][engine].as_str().unwrap();
         assert!(command.contains("-sm none -mg 1"), "{command}");
     }
-    // The printed command gives the same plan.
     let command = json["commands"]["tpc"].as_str().unwrap();
     let (_, options) = command.split_once(".gguf ").unwrap();
     let again = plan(SMALL, &format!("{options} --format json"));
     let again: Json = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!(again["devices"], json["devices"]);
-    // Among different cards, `auto` weighs the one with the most memory, in any order.
+    // Of different cards, `auto` considers the one with the most memory, in any order.
     for (options, main) in [("3060,5090", "-sm none -mg 1"), ("5090,3060", "-sm none")] {
         let ran = plan(SMALL, &format!("--devices {options} -c 4096"));
         let said = words(&ran.stdout);

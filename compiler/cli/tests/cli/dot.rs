@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc, words};
 
-/// Replaces every quoted part by `""`.
 fn unquoted(dot: &str) -> String {
     let (mut out, mut inside, mut escaped) = (String::new(), false, false);
     for c in dot.chars() {
@@ -24,7 +23,7 @@ fn unquoted(dot: &str) -> String {
     out
 }
 
-/// Returns the nodes and edges. Checks that braces close, statements end, and edges connect nodes.
+/// Returns nodes and edges. Checks that braces close, statements end, and edges connect existing nodes.
 #[track_caller]
 fn checked(dot: &str) -> (BTreeSet<String>, Vec<(String, String)>) {
     let text = unquoted(dot);

@@ -1,10 +1,9 @@
-//! Blocks that draft further tokens.
+//! Drafting blocks.
 
 use serde_json::Value as Json;
 
 use super::support::{SMALL, Scratch, plan, refuses, tpc};
 
-/// A model of two layers and a drafting block.
 const MODEL: &str = "glm4moe-tiny:drafts=1";
 
 fn json(model: &str, options: &[&str]) -> Json {

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc};
 
-/// Makes a model and its reference logits.
 fn reference(scratch: &Scratch) -> [String; 2] {
     let model = scratch.model("llama-tiny").to_str().unwrap().to_owned();
     let golden = scratch.path("golden.logits").to_str().unwrap().to_owned();
@@ -51,7 +50,6 @@ fn emulated_devices_agree_with_the_reference() {
         &["-ub", "2"],
         &["--devices", "cpu,cpu", "-sm", "tensor"],
         &["--devices", "2", "-ngl", "1"],
-        // Two logical devices on one card, and cards by number.
         &["--devices", "cuda:0,cuda:0"],
         &["--devices", "cuda:5,cuda:1,cuda:5"],
     ] {
@@ -127,14 +125,12 @@ fn eval_compares_with_what_it_wrote() {
     refuses(&eval(&with(4, i32::MAX)), 2, "TPC0404");
     refuses(&eval(&with(8, -1)), 2, "TPC0404");
     refuses(&eval(&with(16, -1)), 2, "TPC0404");
-    // A token outside the vocabulary.
     refuses(&eval(&with(16, i32::MAX)), 2, "TPC0400");
-    // Logits of a smaller vocabulary.
     let n = i32::from_le_bytes(bytes[8..12].try_into().unwrap());
     let mut other = with(8, n - 1);
     other.truncate(other.len() - 5 * 4);
     refuses(&eval(&other), 1, "TPC0406");
-    // Wrong logits: the figures are printed, and the exit status is 1.
+    // With wrong logits, the command prints the figures and exits with 1.
     let ran = eval(&with(bytes.len() - 4, 100.0_f32.to_bits().cast_signed()));
     assert_eq!(ran.status, 1);
     assert!(

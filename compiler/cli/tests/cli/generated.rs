@@ -5,7 +5,6 @@ use std::process::Command;
 
 use super::support::{Scratch, refuses, tpc};
 
-/// Returns the commands that `tpc --help` lists.
 fn commands() -> Vec<String> {
     let help = tpc(["--help"]).stdout;
     let listed = help
@@ -13,7 +12,6 @@ fn commands() -> Vec<String> {
         .skip_while(|l| !l.starts_with("Commands:"))
         .skip(1);
     let listed = listed.take_while(|l| l.starts_with("  "));
-    // Continuation lines are indented further.
     let named = listed.filter(|l| !l.starts_with("   "));
     let commands: Vec<String> = named
         .filter_map(|l| l.split_whitespace().next())
@@ -35,7 +33,6 @@ fn completions_know_every_command_and_its_options() {
         for option in ["tensor-split", "split-mode", "allow-unproved", "tolerance"] {
             assert!(ran.stdout.contains(option), "{shell}: {option}");
         }
-        // These shells also complete values.
         if ["bash", "fish", "zsh"].contains(&shell) {
             assert!(ran.stdout.contains("iq4_nl"), "{shell}");
         }

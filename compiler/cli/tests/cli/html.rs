@@ -1,5 +1,5 @@
-//! `plan --html`: the page has the JSON report's content and loads no other files. `tests/browser/` checks its look and
-//! behaviour.
+//! `plan --html`: the page has the JSON report's content and loads no other files. `tests/browser/` checks its
+//! appearance and behaviour.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 
 use super::support::{Ran, Scratch, path, refuses, tpc};
 
-/// Returns a plan's page, and the program's output.
 fn page(scratch: &Scratch, words: &[&str]) -> (String, Ran) {
     let file = scratch.path("plan.html");
     let mut all = vec!["plan"];
@@ -45,7 +44,6 @@ fn name_in(name: &Json, layer: &Json) -> String {
     }
 }
 
-/// Returns `[start, len]` of every range.
 fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     let one = |run: &Json| {
         let n: Vec<u64> = list(run).iter().map(|n| n.as_u64().unwrap()).collect();
@@ -60,7 +58,7 @@ fn unpacked(runs: &Json) -> Vec<[u64; 2]> {
     list(runs).iter().flat_map(one).collect()
 }
 
-/// Converts the page's tensors to the JSON form: ranges as lists, without empty ones.
+/// Converts the page's tensors to the JSON form: lists of non-empty ranges.
 fn tensors_of_page(data: &Json) -> Vec<Json> {
     let mut out = Vec::new();
     for layer in list(&data["layers"]) {
@@ -111,13 +109,13 @@ fn tensors_of_report(report: &Json) -> Vec<Json> {
     out
 }
 
-/// Returns the devices' largest number, or the common number.
+/// Returns the largest number of any device.
 fn largest(each: &Json) -> f64 {
     let all = list(each).iter().filter_map(Json::as_f64);
     each.as_f64().unwrap_or_else(|| all.fold(0.0, f64::max))
 }
 
-/// Returns the counts of collectives and copies, their bytes, and the time of all steps, for a batch.
+/// Returns a batch's numbers of collectives and copies, their bytes, and the total time of its steps.
 fn batch(data: &Json, i: usize) -> (u64, u64, u64, f64) {
     let (mut collectives, mut copies, mut bytes, mut us) = (0, 0, 0, 0.0);
     for stretch in list(&data["stretches"]) {
@@ -227,7 +225,6 @@ fn bytes_of_the_tensors_are_those_of_the_devices() {
     }
 }
 
-/// Checks that a browser would not fetch other files.
 #[track_caller]
 fn loads_nothing(page: &str) {
     let namespaces = page.matches("\"http://www.w3.org/2000/svg\"").count();
@@ -253,7 +250,6 @@ fn loads_nothing(page: &str) {
     assert!(page.contains("default-src 'none'"));
 }
 
-/// Returns the page's elements in order.
 fn tags(page: &str) -> Vec<&str> {
     page.match_indices('<')
         .filter_map(|(at, _)| page[at + 1..].split([' ', '>', '\n']).next())
@@ -271,10 +267,9 @@ fn the_page_is_one_small_file_that_loads_nothing() {
     assert!(first.len() < 300_000, "{} bytes", first.len());
     assert!(first.starts_with("<!doctype html>\n<html lang=\"en\">"));
     assert!(first.contains("<title>Meta Llama 3.1 405B · tpc plan</title>"));
-    // Without scripts the page shows the table.
+    // Without scripts, the page shows the table.
     assert!(first.contains("per token: 253 all-reduces"));
     assert_eq!(page(&scratch, &words), (first, ran.clone()));
-    // The table on standard output is unchanged.
     let mut plain = vec!["plan"];
     plain.extend(words);
     assert_eq!(tpc(plain), ran);
@@ -307,7 +302,7 @@ fn hostile_names_stay_text() {
     assert!(!wild.contains("</script><script>alert"));
     let names = data(&wild)["kinds"].to_string();
     assert!(names.contains("onerror=alert(2)"), "the name is told");
-    // The model's name is in the title and in the text for browsers without scripts.
+    // The title and the text for browsers without scripts contain the model's name.
     let spec = "llama-tiny:general.name=</title><script>alert(3)</script>";
     let model = scratch.model(spec);
     let (page, ran) = page(&scratch, &[model.to_str().unwrap()]);

@@ -4,7 +4,6 @@ use serde_json::Value as Json;
 
 use super::support::{SMALL, Scratch, path, refuses, tpc, words};
 
-/// Runs `tpc lint` of a header with space-separated options.
 fn lint(header: &str, options: &str) -> super::support::Ran {
     let mut arguments = vec!["lint".to_owned(), path(header)];
     arguments.extend(options.split_whitespace().map(str::to_owned));

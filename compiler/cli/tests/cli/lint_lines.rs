@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use super::support::{Ran, SMALL, Scratch, path, plan, refuses, tpc, words};
 
-/// Runs `tpc lint` on a llama.cpp line, with options before it.
+/// Runs `tpc lint` on a llama.cpp line; `options` precede the line.
 fn line(options: &str, header: &str, line: &str) -> Ran {
     let path = path(header);
     let mut arguments = vec!["lint".to_owned()];
@@ -51,7 +51,7 @@ fn the_engine_and_tpc_are_told_apart() {
         ),
         "{same}"
     );
-    // The printed command gives the same finding: it fails for llama.cpp, but not for tpc.
+    // The printed command has the same finding: the model fails with llama.cpp, but not with tpc.
     let again = tpc(same.split_whitespace().skip(1));
     assert!(again.stderr.contains("TPC0901"), "{}", again.stderr);
     let own = same.split(" --engine").next().unwrap_or_default();
@@ -113,7 +113,6 @@ fn the_file_of_a_fetched_model_stands_before_the_line() {
     );
 }
 
-/// Checks that the equivalent command keeps the machine's options.
 #[test]
 fn the_equivalent_keeps_the_machine() {
     let scratch = Scratch::new();
@@ -151,7 +150,6 @@ fn lines_that_cannot_be_read_are_told() {
     assert!(told("llama-server --model=X.gguf").contains("write --model X.gguf"));
 }
 
-/// Returns the exit status and the codes of a line's findings.
 fn codes(options: &str, rest: &str) -> (i32, Vec<String>) {
     let ran = line(&format!("{options} --format json"), SMALL, rest);
     let json: Json = serde_json::from_str(&ran.stdout).unwrap_or_else(|e| panic!("{e}: {ran:?}"));
@@ -180,7 +178,7 @@ fn wrong_values_are_findings_beside_the_others() {
         "--port abc",
         "--temp x",
     ] {
-        // `-ub 4096` without `-b` is a further finding.
+        // `-ub 4096` without `-b` adds a finding.
         let rest = format!("llama-server -m X.gguf {wrong} -ub 4096");
         let (status, found) = codes("--devices 2", &rest);
         let of = |code: &str| found.iter().filter(|c| *c == code).count();
@@ -269,9 +267,8 @@ fn a_split_by_layers_counts_layers_whatever_they_hold() {
     // The first half of the layers lacks its experts, so the second card is overfull.
     let full = (1, Some(serde_json::json!("3090#1")));
     assert_eq!(error(&format!("{options} -ts 1,1")), full);
-    // By default the engine divides by memory, with the same result.
+    // By default llama.cpp divides by memory, with the same result.
     assert_eq!(error(options), full);
-    // The command that `plan` prints for the engine fits.
     let ran = plan(
         GPT_OSS,
         "--devices 2x3090 -sm layer -ncmoe 14 -c 8192 --format json",
@@ -280,7 +277,7 @@ fn a_split_by_layers_counts_layers_whatever_they_hold() {
     let printed = json["commands"]["llama.cpp"].as_str().unwrap();
     let (_, rest) = printed.split_once(".gguf ").unwrap();
     assert_eq!(error(&format!("-m X.gguf {rest} -fit off")), (0, None));
-    // The proportions give the same plan in tpc.
+    // With the same proportions, tpc has the same plan.
     let split = rest.split(' ').skip_while(|w| *w != "-ts").nth(1).unwrap();
     let asked = held("--devices 2x3090 -sm layer -ncmoe 14 -c 8192");
     let again = held(&format!(

@@ -23,7 +23,6 @@ fn a_refused_graph_is_shown_with_its_equivalent() {
     let guide = include_str!("../../../../docs/src/user-guide.md");
     for line in ran.stderr.lines() {
         if let Some(at) = line.find("%new1 = ") {
-            // The user guide shows these lines.
             assert!(guide.contains(&line[at..]), "{line}");
         }
     }

@@ -1,8 +1,7 @@
-//! Deliberate mistakes: each gets a message with a cure.
+//! Deliberate mistakes: each message has a cure.
 
 use super::support::{Ran, SMALL, Scratch, path, tpc, words};
 
-/// Checks the status, the code, and words of the help.
 #[track_caller]
 fn told(ran: &Ran, status: i32, code: &str, cure: &[&str]) {
     assert_eq!(ran.status, status, "{}", ran.stderr);
@@ -53,10 +52,8 @@ fn a_bad_topology_file() {
 
 #[test]
 fn a_misspelt_regex() {
-    // A valid regex without a match.
     let ran = lint("--devices 2 -ot ffn_dwn=CPU");
     told(&ran, 0, "TPC0311", &["ffn_"]);
-    // An invalid regex.
     told(&lint("--devices 2 -ot (ffn=CPU"), 2, "TPC0410", &["blk"]);
 }
 
@@ -98,7 +95,6 @@ fn a_capture_that_is_none() {
     let file = scratch.file("c.jsonl", "{\"id\":0}\n");
     let ran = tpc(["lint", "--graph", file.to_str().unwrap()]);
     told(&ran, 2, "TPC0180", &["capture"]);
-    // A model instead of a capture.
     let ran = tpc(["lint", "--graph", &path(SMALL)]);
     told(&ran, 2, "TPC0180", &["capture"]);
 }

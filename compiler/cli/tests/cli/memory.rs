@@ -1,4 +1,4 @@
-//! The memory of a running process, compared with the plan's bytes.
+//! Compares the memory of a running process with the plan's bytes.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,18 +7,16 @@ use serde_json::Value as Json;
 
 use super::support::{Scratch, TPC, tpc};
 
-/// A model above 500 MB: the loader's temporary memory, up to 8 MB, cannot hide a leak.
+/// A model above 500 MB, so that the loader's temporary memory (up to 8 MB) cannot hide a leak.
 const LARGE: &str =
     "llama:layers=11,embd=2048,heads=16,kv_heads=4,ff=5632,vocab=16384,ctx=256,type=q8_0";
-/// A tiny model, to measure the program itself.
+/// A tiny model, to measure the program without weights.
 const SMALL: &str = "llama-tiny";
-/// The batch size in tokens, which the prompt fills.
 const BATCH: usize = 16;
 const MB: u64 = 1 << 20;
-/// The limit for the program itself: code, threads, header, plan, proof.
+/// The limit for the program without weights: code, threads, header, plan, proof.
 const FIXED: u64 = 64 * MB;
 
-/// A process's peak resident bytes: anonymous memory and pages of files.
 #[derive(Clone, Copy, Debug, Default)]
 struct Resident {
     own: u64,
@@ -40,7 +38,7 @@ impl Resident {
     }
 }
 
-/// Runs a model and polls its memory. Returns the peak and the plan's bytes.
+/// Runs a model and polls its memory. Returns the peak, and the plan's bytes.
 fn measured(spec: &str) -> (Resident, u64) {
     let scratch = Scratch::new();
     let model = scratch.model(spec);
@@ -79,8 +77,8 @@ fn measured(spec: &str) -> (Resident, u64) {
     (most, plan)
 }
 
-/// Checks that anonymous memory equals the plan's bytes within 2 %, plus a fixed cost. Pages of the file do not count:
-/// the system keeps them while it has room.
+/// Anonymous memory must equal the plan's bytes within 2 %, plus a fixed cost. Pages of the file do not count: the
+/// system keeps them while it has room.
 #[test]
 fn a_running_model_takes_the_bytes_of_its_plan() {
     let (small, small_plan) = measured(SMALL);

@@ -83,7 +83,6 @@ fn a_reader_that_goes_away_ends_the_output_quietly() {
         let ran = Ran::from(child.wait_with_output().unwrap());
         assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{words:?}");
     }
-    // A closed standard error does not change the exit status.
     let mut child = Command::new(TPC)
         .args(["plan", "nonesuch"])
         .stderr(Stdio::piped())

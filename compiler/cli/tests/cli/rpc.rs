@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use super::support::{Scratch, TPC, refuses, tpc};
 
-/// The address of a connection's first buffer; the second follows.
+/// The address of a connection's first buffer; the second buffer follows.
 const WEIGHTS: u64 = 1 << 40;
 const RESULTS: u64 = WEIGHTS + 0x2000;
 
@@ -17,7 +17,6 @@ fn message(command: u8, payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes an f32 tensor: number, sizes, op, sources, address.
 fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) -> Vec<u8> {
     let buffer = if data < RESULTS { WEIGHTS } else { RESULTS };
     let mut out = id.to_le_bytes().to_vec();
@@ -36,7 +35,7 @@ fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) 
     out
 }
 
-/// Returns a client's messages: memory, a weight by hash, and two layers for `tokens` tokens, whose result is read.
+/// Returns a client's messages: memory, a weight by hash, two layers for `tokens` tokens, and a read of the result.
 fn conversation(tokens: u32) -> Vec<u8> {
     let n = |n: u64| n.to_le_bytes();
     let mut out = message(14, &[0; 24]);
@@ -69,7 +68,6 @@ fn conversation(tokens: u32) -> Vec<u8> {
     out
 }
 
-/// Runs `tpc rpc` and returns its exit status, standard output and standard error.
 fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) {
     let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once"])
@@ -90,14 +88,13 @@ fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) 
         .iter()
         .map(|_| TcpStream::connect(&address).unwrap())
         .collect();
-    // All connections open before the first one ends; otherwise the server would end.
+    // Open all connections before the first one ends, because the server ends with the last open connection.
     for stream in &mut streams {
         stream.write_all(&message(14, &[0; 24])).unwrap();
         stream.read_exact(&mut [0; 36]).unwrap();
     }
     for (stream, sent) in streams.iter_mut().zip(conversations) {
         let _ = stream.write_all(&sent[33..]);
-        // The server may have closed the connection.
         let _ = stream.shutdown(std::net::Shutdown::Write);
     }
     for stream in &mut streams {
@@ -136,7 +133,6 @@ fn a_client_gets_verdicts_and_a_plan_of_its_graph() {
     assert!(!folder.join("graph-02.jsonl").exists());
     assert!(out.contains("graph-01.jsonl:"), "{out}");
     assert!(out.contains("by the rules of ggml's tensor split"), "{out}");
-    // The plan has the graph's structure: a sum over two devices.
     assert!(
         out.contains("up.weight") || out.contains("all-reduce"),
         "{out}"
@@ -192,18 +188,16 @@ fn a_program_that_fails_is_told() {
     let lint = |command: &str| tpc(["lint", "--rpc-command", command]);
     refuses(&lint("tpc-no-such-program"), 1, "TPC0759");
     refuses(&lint(" "), 2, "TPC0400");
-    // The program ignores the device.
     refuses(&lint("true"), 1, "TPC0758");
     refuses(&lint("false"), 1, "TPC0759");
 }
 
-/// Encodes a write of f32 elements to a tensor.
 fn set(tensor: &[u8], values: &[f32]) -> Vec<u8> {
     let data: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
     message(6, &[tensor, &[0; 9], &data].concat())
 }
 
-/// Multiplies a matrix with rows of `n` by columns of `n`.
+/// Multiplies a matrix by columns; rows and columns have `n` elements.
 fn product(matrix: &[f32], n: usize, columns: &[f32]) -> Vec<f32> {
     let dot = |row: &[f32], x: &[f32]| row.iter().zip(x).map(|(a, b)| a * b).sum();
     let column = |x| matrix.chunks(n).map(move |row| dot(row, x));
@@ -223,7 +217,7 @@ fn a_graph_is_computed_by_devices_that_share_it() {
     let all = conversation(7);
     let n = |n: u64| n.to_le_bytes();
     let get = |of: &[u8], bytes: u64| message(8, &[of, &n(0), &n(bytes)].concat());
-    // The messages up to the graph; the conversation ends with one read of 353 bytes.
+    // The messages up to the graph. The conversation ends with one read of 353 bytes.
     let graph_at = all.len() - get(&y, 32).len();
     let head = 33 + 2 * 21;
     let hashes = 2 * (9 + 312);
@@ -266,7 +260,7 @@ fn a_graph_is_computed_by_devices_that_share_it() {
             assert!(worst < 1e-3, "{options:?}: off by {worst}");
         }
     }
-    // Reading a value inside the program is an error; stale memory is not returned.
+    // A read of a value inside the program is an error; it does not return stale memory.
     let mut within = sent.clone();
     within.extend(get(&hidden, 32));
     let (_, err, _) = answered(&["--devices", "cpu"], &within);
@@ -295,7 +289,7 @@ fn weights_that_a_client_clears_are_loaded_again() {
         .concat(),
     );
     sent.extend([graph, &get].concat());
-    // BUFFER_CLEAR of all weights; the last graph again.
+    // BUFFER_CLEAR of all weights, then the last graph again.
     sent.extend(message(
         5,
         &[WEIGHTS.to_le_bytes().as_slice(), &[0]].concat(),
@@ -357,7 +351,7 @@ fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
     assert_eq!(found.len(), expected.len());
     let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs());
     assert!(worst.fold(0.0, f32::max) < 1e-3, "{err}");
-    // One graph does not show the batch size. The batch of 9 exceeds the second program's limit of 8.
+    // One graph does not show the batch size. The batch of 9 exceeds the second program's maximum of 8.
     let made: Vec<&str> = err.lines().filter(|l| l.starts_with("made ")).collect();
     let any = |most: u32| format!("made a program of 5 ops for n_tokens up to {most}");
     assert_eq!(
@@ -373,7 +367,7 @@ fn graphs_that_differ_in_the_size_of_their_batch_are_one_program() {
 
 #[test]
 fn an_op_without_a_kernel_is_computed_and_told_once() {
-    // SOLVE_TRI: 2 x = 4, and x + 4 y = 9, for two columns.
+    // SOLVE_TRI for two columns: 2 x = 4, and x + 4 y = 9.
     let a = tensor(1, [2, 2], 0, [0; 2], WEIGHTS, "a");
     let b = tensor(2, [2, 2], 0, [0; 2], WEIGHTS + 256, "b");
     let x = tensor(3, [2, 2], 85, [1, 2], RESULTS, "x");
@@ -400,7 +394,7 @@ fn an_op_without_a_kernel_is_computed_and_told_once() {
     assert_eq!(found, [2.0, 1.0, 2.0, 2.0]);
 }
 
-/// Returns a device's exit status and standard error, and its answers.
+/// Returns a server's exit status, standard error and answers.
 fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut child = Command::new(TPC)
         .args(["rpc", "--listen", "127.0.0.1:0", "--once", "-t", "1"])
@@ -413,7 +407,7 @@ fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
     let mut got = Vec::new();
-    // The server ends at once if its devices are missing.
+    // The server exits immediately if its devices are missing.
     if let Some(address) = line.trim().strip_prefix("listening on ") {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(sent).unwrap();

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 
 use super::support::{Ran, SMALL, Scratch, TPC, path, refuses, tpc};
 
-/// Returns a small model with golden logits.
 fn golden() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/golden");
     let mut all: Vec<String> = std::fs::read_dir(folder)
@@ -27,7 +26,7 @@ fn run(model: &str, options: &[&str]) -> Ran {
     tpc(arguments)
 }
 
-/// Returns the speed line, without its seconds.
+/// Returns the line with the speed, without seconds.
 fn told(ran: &Ran) -> String {
     let line = ran.stderr.lines().last().unwrap();
     line.split("; loaded").next().unwrap().to_owned()
@@ -78,7 +77,7 @@ fn ids_are_continued_alike_however_they_are_fed_and_divided() {
             other.stderr
         );
     }
-    // The reference finds the same tokens, up to rounding.
+    // The reference executor generates the same tokens.
     let exact = with(&["--executor", "reference"]);
     assert_eq!(exact.status, 0, "{}", exact.stderr);
     assert!(
@@ -117,7 +116,7 @@ fn options_that_are_off_are_accepted_and_others_are_not() {
     ] {
         refuses(&with(on), 2, "TPC0400");
     }
-    // The note names unsupported features, and does not call the result the same.
+    // The note names unsupported features, and does not claim the same result.
     let ran = with("-sp --mlock");
     assert!(
         ran.stderr.contains("tpc does not support them"),
@@ -177,7 +176,7 @@ fn the_end_of_the_context_is_told() {
         &[&IDS[..], &["-n", "-1", "-c", "8", "--ignore-eos"]].concat(),
     );
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    // Three of eight cells are left; the last token does not need a cell.
+    // Three of eight cells are free; the last token does not need a cell.
     assert_eq!(ran.stdout.trim_end().split(',').count(), 4);
     assert!(ran.stderr.contains("TPC0425"), "{}", ran.stderr);
     let ran = run(&model, &[&IDS[..], &["-c", "4"]].concat());
@@ -219,16 +218,15 @@ fn wrong_usage_is_told() {
         (&["--tokens", "1", "--temp", "-1"], "TPC0570"),
         (&["--tokens", "1", "--mirostat", "2"], "TPC0400"),
         (&["--tokens", "1", "--gramar", "x"], "TPC0400"),
-        // The golden models lack a supported tokenizer.
+        // The golden models do not have a supported tokenizer.
         (&["-p", "Hello"], "TPC056"),
     ] {
         refuses(&run(&model, options), 2, code);
     }
-    // A token outside the vocabulary.
     refuses(&run(&model, &["--tokens", "1,999999"]), 2, "TPC0400");
     let listed = ["--tokens", "1", "-t", "2,2,2"];
     refuses(&run(&model, &listed), 2, "TPC0400");
-    // llama.cpp's options: the model by `-m`, layers, threads of batches.
+    // Options of llama.cpp: `-m`, layers, threads of batches.
     let ran = tpc([
         "run", "-m", &model, "-ngl", "99", "-tb", "2", "-n", "1", "--tokens", "1",
     ]);
@@ -275,7 +273,7 @@ fn a_prompt_may_come_through_a_pipe() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The model is refused before standard input is read, so the pipe may be closed.
+    // tpc refuses the model before it reads standard input, so the pipe may be closed.
     let _ = child.stdin.take().unwrap().write_all(b"Hello");
     let ran = Ran::from(child.wait_with_output().unwrap());
     refuses(&ran, 2, "TPC056");

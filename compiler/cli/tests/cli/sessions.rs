@@ -11,7 +11,6 @@ fn run(model: &Path, options: &[&str]) -> Ran {
     tpc(first.iter().chain(options))
 }
 
-/// Makes a one-layer model that runs within seconds.
 fn small(scratch: &Scratch, architecture: &str) -> std::path::PathBuf {
     scratch.model(&format!("{architecture}:layers=1,type=q8_0"))
 }
@@ -93,7 +92,7 @@ fn a_context_shift_goes_on_where_the_context_is_full() {
     let more = ["--context-shift"];
     let ran = run(&recurrent, &[&options[..], &more].concat());
     refuses(&ran, 1, "TPC0575");
-    // The diagnostic does not recommend an impossible option.
+    // The diagnostic must not recommend an impossible option.
     let ends = run(&recurrent, &options);
     let told = words(&ends.stderr);
     assert!(
@@ -146,7 +145,7 @@ fn a_saved_session_goes_on() {
     for n in [2, 6] {
         let ran = run(&model, &[&options[..], &more[..n]].concat());
         assert_eq!(ran.stdout, wanted.stdout, "{}", ran.stderr);
-        // The answer's last token was not read yet, and 9 is new.
+        // The answer's last token is not in the cache yet, and 9 is new.
         assert!(ran.stderr.contains("prompt 2 tokens"), "{}", ran.stderr);
     }
     let cache = scratch.path("cache.session");
@@ -171,7 +170,6 @@ fn a_saved_session_goes_on() {
     refuses(&run(&model, &[&begin[..], &exact].concat()), 1, "TPC0576");
 }
 
-/// Starts a greedy run that saves its session.
 fn saving(model: &Path, options: &[&str]) -> Child {
     Command::new(TPC)
         .args(["run", model.to_str().unwrap(), "--temp", "0", "-t", "1"])
@@ -200,7 +198,6 @@ fn a_killed_run_leaves_a_whole_file() {
     let wanted = run(&model, &check).stdout;
     for i in 1..=12 {
         let mut child = saving(&model, &options);
-        // Kills the run near its end, while it saves.
         std::thread::sleep(whole.mul_f64(0.7 + 0.05 * f64::from(i)));
         let _ = child.kill();
         child.wait().unwrap();

@@ -36,7 +36,6 @@ fn every_model_is_planned_on_all_devices_with_every_context() {
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
-    // The output has each model's best plan as a command.
     assert_eq!(
         ran.stdout.matches("  tpc run ").count(),
         2,
@@ -123,7 +122,7 @@ fn a_failure_hides_no_other_plan() {
         "{}",
         ran.stdout
     );
-    // A plan that does not fit has status 1, a missing file 2; the worst counts.
+    // A plan that does not fit has status 1, a missing file 2. The highest status counts.
     let topology =
         "Topology(devices: [(name: \"a\", memory: Some(1e8), bandwidth: 1e12, flops: 1e14)])";
     let topology = scratch.file("small.ron", topology);
@@ -155,7 +154,7 @@ fn what_is_for_one_plan_is_refused() {
         assert!(ran.stderr.contains(option), "{}", ran.stderr);
     }
     assert!(!html.exists());
-    // Other commands take the last values.
+    // Other commands use the last value.
     for option in [["--devices", "2"], ["-c", "64"]] {
         let words = [&["lint", &model][..], &[option[0], "1"], &option].concat();
         let ran = tpc(words);

@@ -1,4 +1,4 @@
-//! Helpers that run the program.
+//! Runs the program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -98,7 +98,6 @@ pub(crate) fn tpc_in<S: AsRef<OsStr>>(
     command.current_dir(folder).output().unwrap().into()
 }
 
-/// Runs `tpc plan` of a header with space-separated options.
 pub(crate) fn plan(header: &str, options: &str) -> Ran {
     let mut arguments = vec!["plan".to_owned(), path(header)];
     arguments.extend(options.split_whitespace().map(str::to_owned));
@@ -117,7 +116,6 @@ pub(crate) fn headers() -> Vec<String> {
     all
 }
 
-/// Returns the path of the header with this prefix.
 pub(crate) fn path(name: &str) -> String {
     let of = |p: &&String| {
         Path::new(p)
@@ -131,7 +129,7 @@ pub(crate) fn path(name: &str) -> String {
         .clone()
 }
 
-/// Checks the status and the code, and that the program prints a cure but not a result.
+/// Checks the status and the code. The program must print a cure, and no result.
 #[track_caller]
 pub(crate) fn refuses(ran: &Ran, status: i32, code: &str) {
     assert_eq!(ran.status, status, "{}", ran.stderr);

@@ -30,7 +30,7 @@ fn why_tells_what_became_of_each_factor() {
     assert_eq!((&why["layer"], &why["place"]), (&3.into(), &"tp0".into()));
     let factors = why["factors"].as_array().unwrap();
     let of = |size: u64| factors.iter().find(|f| f["size"] == size).unwrap();
-    // KV heads are split, rotation keeps a head's rows together, and splitting the model width costs more.
+    // KV heads are split, RoPE keeps a head's rows together, and a split of the model width costs more.
     let heads = of(8);
     assert_eq!(
         (&heads["verdict"], &heads["kind"]),
@@ -58,11 +58,11 @@ fn why_tells_what_became_of_each_factor() {
     assert_eq!(width["verdict"], "possible");
     let price = |of: &Json| of["price_us"].as_f64().unwrap();
     assert!(price(&width["alternative"]) > price(&width["chosen"]));
-    // The whole alternative of a split factor costs more.
+    // The alternative, to keep a split factor whole, costs more.
     assert!(price(&heads["alternative"]) > price(&heads["chosen"]));
     assert_eq!(width["alternative"]["bytes"].as_array().unwrap().len(), 2);
     assert!(width["instead_of"].as_array().unwrap().len() > 28);
-    // An alternative within one layer gives up the factors that conflict there.
+    // An alternative within one layer drops the conflicting factors of this layer.
     let one = json(&[&plan[..], &["--why", "blk.3.attn_v.weight"]].concat());
     let rows = &one["why"][0]["factors"].as_array().unwrap()[2];
     assert_eq!(
@@ -70,7 +70,6 @@ fn why_tells_what_became_of_each_factor() {
         (&"possible".into(), &128.into())
     );
     assert_eq!(rows["instead_of"].as_array().unwrap().len(), 1);
-    // Layers with the same explanation are grouped.
     let many = json(
         &[
             &plan[..],

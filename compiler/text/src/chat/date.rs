@@ -31,10 +31,10 @@ const LENGTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 struct Day {
     year: u64,
-    /// The month, from 0.
+    /// The month; January is 0.
     month: usize,
     day: u64,
-    /// The day of the year, from 1.
+    /// The day of the year; 1 January is 1.
     of_year: u64,
 }
 
@@ -73,7 +73,7 @@ fn day(since: u64) -> Day {
     }
 }
 
-/// Formats a time. Copies unknown directives and other text.
+/// Formats a time. Keeps unknown directives and other text.
 pub(super) fn strftime(now: SystemTime, format: &str) -> String {
     let seconds = now
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -10,7 +10,6 @@ use regex::Regex;
 
 use super::{date, json};
 
-/// An error from `raise_exception`.
 #[derive(Debug)]
 struct Refusal;
 
@@ -54,7 +53,7 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
                 .map_err(|_| Error::new(ErrorKind::InvalidOperation, "indent is not a number"))?,
         ),
     };
-    // Options without effect here, or only on the order of keys.
+    // These options have no effect here, or only change the order of keys.
     for key in ["ensure_ascii", "sort_keys", "separators"] {
         let _ = options.get::<Option<Value>>(key)?;
     }
@@ -83,7 +82,6 @@ pub(super) fn strftime_now(now: SystemTime) -> Value {
     Value::from_function(move |format: String| date::strftime(now, &format))
 }
 
-/// Adds the functions and filters that need no conversation.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_function("raise_exception", raise_exception);
     environment.add_filter("tojson", tojson);

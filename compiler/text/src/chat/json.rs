@@ -5,7 +5,7 @@ use minijinja::{Error, ErrorKind};
 
 const DEEPEST: usize = 128;
 
-/// Returns JSON: on one line with spaces after commas and colons, or with a line per item and `indent` spaces.
+/// Returns JSON: on one line, or with one item per line and `indent` spaces per level.
 pub(super) fn dumps(value: &Value, indent: Option<usize>) -> Result<String, Error> {
     let mut out = String::new();
     write(value, indent.map(|n| n.min(64)), 0, &mut out)?;

@@ -3,7 +3,8 @@
 //! A template is a Jinja program by the file's author. It cannot access files or the environment; its only clock is the
 //! caller's time.
 //!
-//! Steps and output length are limited. Intermediate texts are not: doubling a text in a loop exhausts memory.
+//! The number of steps and the output length are limited. Intermediate texts are not: a template that doubles a text in
+//! a loop exhausts memory.
 
 mod date;
 mod functions;
@@ -29,16 +30,16 @@ const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message.r
 
 const FUEL: u64 = 20_000_000;
 
-/// The longest prompt, in bytes.
+/// The maximum prompt length, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The longest template, in bytes. Published templates have some tens of thousands.
+/// The maximum template length, in bytes. Published templates have tens of thousands of bytes.
 const LONGEST_TEMPLATE: usize = 4 << 20;
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The author: `system`, `user`, `assistant` or `tool`.
+    /// The author's role: `system`, `user`, `assistant` or `tool`.
     pub role: String,
     /// The text.
     pub content: String,
@@ -59,20 +60,20 @@ impl Message {
 pub enum Ending {
     /// The start of an answer, which the model continues.
     Answer,
-    /// The last message.
+    /// The last message, complete.
     Message,
 }
 
-/// The input of a template.
+/// The values that a template reads.
 #[derive(Clone, Debug)]
 pub struct Conversation<'a> {
     /// The messages, oldest first.
     pub messages: &'a [Message],
     /// The end of the prompt.
     pub ending: Ending,
-    /// The time in UTC. Without a time, the template may use its own default date.
+    /// The time in UTC. If it is missing, the template may use its own default date.
     pub now: Option<SystemTime>,
-    /// Switches such as `enable_thinking`.
+    /// Values of template variables such as `enable_thinking`.
     pub switches: &'a [(String, bool)],
 }
 
@@ -88,13 +89,11 @@ pub struct Prompt {
 /// A compiled chat template.
 #[derive(Debug)]
 pub struct ChatTemplate {
-    /// The file's name, for messages.
     file: String,
     environment: Environment<'static>,
     notes: Vec<Diagnostic>,
 }
 
-/// Returns the names of a file's named templates, sorted.
 fn names(metadata: &Metadata) -> Vec<&str> {
     let keys = metadata.entries().iter().map(|e| e.key.as_str());
     let mut names: Vec<&str> = keys
@@ -110,8 +109,8 @@ impl ChatTemplate {
         file.header().metadata().contains(KEY)
     }
 
-    /// Compiles a file's template: the named one, or else the default. Without a template, uses ChatML with a note in
-    /// [`ChatTemplate::notes`].
+    /// Compiles a file's template: the named one, or else the default. If the file has no template, uses ChatML with a
+    /// note in [`ChatTemplate::notes`].
     ///
     /// # Errors
     /// Returns an error if the name is unknown, or if the template is not a string, too long, or invalid Jinja.
@@ -163,7 +162,7 @@ impl ChatTemplate {
         }
     }
 
-    /// Compiles a template. Diagnostics name `file`.
+    /// Compiles a template. Diagnostics use `file` as the file's name.
     ///
     /// # Errors
     /// Returns an error if the template is too long or invalid Jinja.
@@ -198,11 +197,11 @@ impl ChatTemplate {
         &self.notes
     }
 
-    /// Renders a conversation. If the template does not support system messages, the first user message takes the
-    /// system message, with a note.
+    /// Renders a conversation. If the template does not support system messages, prepends the system message to the
+    /// first user message, with a note.
     ///
     /// # Errors
-    /// Returns an error if the template rejects the conversation, fails, or takes too many steps.
+    /// Returns an error if the template raises an exception, fails, or takes too many steps.
     pub fn render(
         &self,
         tokenizer: &Tokenizer,
@@ -223,7 +222,6 @@ impl ChatTemplate {
                 let d = Diagnostic::new(&codes::SYSTEM_MERGED, self.file.as_str(), message);
                 done(text, vec![d])
             }
-            // The template may have changed the system message.
             (_, Ok(text)) => done(text, Vec::new()),
             (_, Err(e)) => Err(failed(&self.file, &e)),
         }

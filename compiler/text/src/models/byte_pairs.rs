@@ -12,7 +12,7 @@ use crate::merge::{Merger, NONE, Symbol};
 use crate::pre::{Bytes, Pre, Splitter};
 use crate::vocabulary::{Vocabulary, unusable};
 
-/// The key of the merges, most urgent first: two pieces separated by a space.
+/// The key of the list of merges, in order: two pieces separated by a space.
 const MERGES: &str = "tokenizer.ggml.merges";
 
 #[derive(Clone, Debug)]
@@ -31,17 +31,13 @@ pub(crate) struct BytePairs {
 
 #[derive(Clone, Debug)]
 enum Merges {
-    /// Listed merges: each pair's rank and merged piece.
+    /// Listed merges. Each pair has a rank and a merged piece.
     Listed(HashMap<(u32, u32), (u32, u32)>),
     /// All pairs that form a token, ranked by its id (tiktoken's rule).
     ById,
 }
 
 impl BytePairs {
-    /// Creates a file's encoder.
-    ///
-    /// # Errors
-    /// Returns an error if the list of merges is missing.
     pub(crate) fn read(
         metadata: &Metadata,
         vocabulary: &Vocabulary,
@@ -122,7 +118,7 @@ impl BytePairs {
         }
     }
 
-    /// Returns the token of a word that stays whole.
+    /// Returns the token of a word that is not split.
     fn whole(&self, vocabulary: &Vocabulary, word: &str) -> Option<u32> {
         let lines = self.bytes == Bytes::Gemma && word.bytes().all(|b| b == b'\n');
         if !self.ignore_merges && !lines {
@@ -180,7 +176,6 @@ impl BytePairs {
                 for c in text.chars() {
                     match byte_level::byte(c) {
                         Some(byte) => out.push(byte),
-                        // A token that was added as plain text.
                         None => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
                     }
                 }

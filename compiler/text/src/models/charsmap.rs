@@ -3,9 +3,9 @@
 //! `tokenizer.ggml.precompiled_charsmap` is the blob of SentencePiece's `normalizer.cc`: a double array's length in
 //! bytes (u32), the array of u32, then zero-terminated texts.
 //!
-//! The array is a darts-clone trie (Yata). A unit `u` has the children's offset `(u >> 10) << ((u & 0x200) >> 6)` and
-//! the label `u & 0x800000ff`. Bit 8 is set if a value follows: `u & 0x7fffffff`. The child of node `i` for byte `b` is
-//! at `i ^ offset ^ b`.
+//! The array is a darts-clone trie (Yata). In a unit `u`, the offset of the children is `(u >> 10) << ((u & 0x200) >>
+//! 6)` and the label is `u & 0x800000ff`. Bit 8 is set if a value follows: `u & 0x7fffffff`. The child of node `i` for
+//! byte `b` is at `i ^ offset ^ b`.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::{MetaArray, MetaValue, Metadata};
@@ -14,7 +14,8 @@ use crate::vocabulary::unusable;
 
 const KEY: &str = "tokenizer.ggml.precompiled_charsmap";
 
-/// The longest replacement, in bytes. Unicode's longest has 33; the limit bounds the expansion by a crafted file.
+/// The maximum replacement length, in bytes. Unicode's longest has 33; the limit bounds the expansion by a crafted
+/// file.
 const LONGEST: usize = 128;
 
 /// A character map. An empty map does not change text.
@@ -25,10 +26,6 @@ pub(crate) struct CharsMap {
 }
 
 impl CharsMap {
-    /// Reads a file's map.
-    ///
-    /// # Errors
-    /// Returns an error for other types, and for a value shorter than its header states.
     pub(crate) fn read(metadata: &Metadata) -> Result<CharsMap, Diagnostic> {
         let blob: Vec<u8> = match metadata.value(KEY) {
             None => return Ok(CharsMap::default()),
@@ -65,7 +62,7 @@ impl CharsMap {
         })
     }
 
-    /// Returns the longest replaceable prefix's length in bytes, and its replacement.
+    /// Returns the length of the longest replaceable prefix, in bytes, and its replacement.
     fn find(&self, text: &[u8]) -> Option<(usize, &[u8])> {
         let unit = |i: u32| self.units.get(i as usize).copied();
         let offset = |u: u32| (u >> 10) << ((u & 0x200) >> 6);

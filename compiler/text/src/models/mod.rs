@@ -31,7 +31,7 @@ pub(crate) enum Model {
 }
 
 impl Model {
-    /// Appends a text's ids. `prefixed`: at the start of a text or after a special token.
+    /// Appends a text's ids. `prefixed` is true at the start of a text and after a special token.
     pub(crate) fn encode(
         &self,
         vocabulary: &Vocabulary,
@@ -49,7 +49,7 @@ impl Model {
         }
     }
 
-    /// True if a space is added before a text, which the detokenizer removes.
+    /// True if encoding adds a space before a text; the detokenizer removes it.
     pub(crate) fn adds_space(&self) -> bool {
         match self {
             Model::SentencePiece(m) => m.adds_space(),

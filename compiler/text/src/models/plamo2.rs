@@ -1,7 +1,7 @@
-//! PLaMo 2's tokenizer: splits a text into the tokens with the greatest sum of scores, searching from the end.
+//! PLaMo 2's tokenizer: maximises the sum of the tokens' scores, searching from the end of the text.
 //!
 //! This follows the model's `tokenization_plamo.py`. Scores are in units of 1/10,000. A character without a token
-//! scores -1,000. Of equally good tokens, the longest wins. A leading byte-order mark is dropped.
+//! scores -1,000. Among splits with equal scores, the longest token wins. A leading byte-order mark is dropped.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -12,7 +12,7 @@ use crate::vocabulary::{TokenKind, Vocabulary, byte_of, unusable};
 
 const UNKNOWN: i64 = 10_000_000;
 
-/// Tokens of this cost or more are unused.
+/// Tokens with at least this cost are unused.
 const WORST: i64 = 20_000_000;
 
 #[derive(Clone, Debug)]
@@ -24,10 +24,6 @@ pub(crate) struct Plamo2 {
 }
 
 impl Plamo2 {
-    /// Creates a file's tokenizer.
-    ///
-    /// # Errors
-    /// Returns an error if a byte lacks a token.
     pub(crate) fn read(metadata: &Metadata, vocabulary: &Vocabulary) -> Result<Plamo2, Diagnostic> {
         let mut tokens = Trie::default();
         let mut costs = Vec::with_capacity(vocabulary.len());
@@ -61,7 +57,7 @@ impl Plamo2 {
 
     pub(crate) fn encode(&self, text: &str, out: &mut Vec<u32>) {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        // Per character start: the cost to the end of the text, the token, and its length.
+        // For each character start: the cost to the end of the text, the token, and its length.
         let mut best = vec![(0i64, NONE, 0usize); text.len() + 1];
         for (at, c) in text.char_indices().rev() {
             let end = at + c.len_utf8();
@@ -69,7 +65,7 @@ impl Plamo2 {
             for (length, id) in self.tokens.prefixes(&text.as_bytes()[at..]) {
                 let own = self.costs[id as usize];
                 let cost = best[at + length].0.saturating_add(own);
-                // The longest token comes last; the unknown character counts as the shortest.
+                // The longest token comes last. The unknown token counts as the shortest.
                 if own < WORST && cost <= chosen.0 {
                     chosen = (cost, id, length);
                 }

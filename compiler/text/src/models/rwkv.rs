@@ -9,7 +9,7 @@ pub(crate) struct Rwkv {
     unknown: Option<u32>,
 }
 
-/// Decodes a token spelled as in Python: `\t`, `\n`, `\r`, `\x0a`, and `\` before other characters.
+/// Decodes a token with Python's escapes: `\t`, `\n`, `\r`, `\x0a`, and `\` before other characters.
 pub(crate) fn unescape(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();

@@ -5,7 +5,7 @@ use crate::vocabulary::Vocabulary;
 
 use super::SPACE;
 
-/// The rule for a space before a text, which makes its first word like the others.
+/// The rule for adding a space before a text, so that the first word is encoded like later words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {
     Space,
@@ -15,15 +15,15 @@ pub(crate) enum Prefix {
 #[derive(Clone, Debug)]
 pub(crate) struct SentencePiece {
     prefix: Prefix,
-    /// The longest token's length in bytes.
+    /// The length of the longest token, in bytes.
     longest: usize,
-    /// The token of each byte, for characters without a token.
+    /// The token of each byte; used for characters without a token.
     fallback: Box<[u32; 256]>,
     unknown: Option<u32>,
 }
 
-/// Returns a rank that decreases with the score. Non-NaN floats order like their bits, with negative numbers' bits
-/// inverted.
+/// Returns a rank that decreases with the score. Bits of non-NaN floats sort like the numbers after inverting negative
+/// ones.
 fn rank(score: f32) -> u32 {
     let bits = score.to_bits();
     let rising = match bits >> 31 {
@@ -34,7 +34,7 @@ fn rank(score: f32) -> u32 {
 }
 
 impl SentencePiece {
-    /// Creates a vocabulary's encoder. `unknown` replaces characters without a token.
+    /// Creates an encoder. `unknown` replaces characters without a token.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         prefix: Prefix,
@@ -94,7 +94,7 @@ impl SentencePiece {
         }
     }
 
-    /// Appends the tokens of a character's bytes, or else the unknown token.
+    /// Appends the byte tokens of a character, or the unknown token if one is missing.
     fn bytes(&self, character: &str, out: &mut Vec<u32>) {
         let ids = character.bytes().map(|b| self.fallback[usize::from(b)]);
         match ids.clone().all(|id| id != NONE) {

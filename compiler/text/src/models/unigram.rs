@@ -1,5 +1,4 @@
-//! SentencePiece's unigram model: splits a text into the tokens with the greatest sum of scores (Kudo 2018), from left
-//! to right (Viterbi).
+//! SentencePiece's unigram model: maximises the sum of the tokens' scores (Kudo 2018) with the Viterbi algorithm.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -9,7 +8,7 @@ use super::charsmap::CharsMap;
 use crate::trie::Trie;
 use crate::vocabulary::{TokenKind, Vocabulary};
 
-/// The difference between the worst score and the unknown token's (SentencePiece's `kUnkPenalty`).
+/// The unknown token scores this much below the worst score (SentencePiece's `kUnkPenalty`).
 const UNKNOWN_PENALTY: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +23,13 @@ pub(crate) struct Unigram {
     charsmap: CharsMap,
     spacing: Spacing,
     tokens: Trie,
-    /// Each token's score. User-defined tokens score 0, so that they are preferred.
+    /// Each token's score. User-defined tokens score 0, the maximum.
     scores: Vec<f64>,
     unknown: u32,
     unknown_score: f64,
 }
 
-/// The best split of a text up to some byte.
+/// The best split of a prefix of the text.
 #[derive(Clone, Copy, Debug)]
 struct Best {
     id: u32,
@@ -48,10 +47,6 @@ fn length(first: u8) -> usize {
 }
 
 impl Unigram {
-    /// Creates a file's model.
-    ///
-    /// # Errors
-    /// Returns an error if the character map is invalid.
     pub(crate) fn read(
         metadata: &Metadata,
         vocabulary: &Vocabulary,
@@ -90,7 +85,7 @@ impl Unigram {
         self.spacing.prefix
     }
 
-    /// Returns the text with the vocabulary's characters and spaces.
+    /// Returns the text after replacing characters and spaces as the vocabulary specifies.
     fn normalise(&self, text: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(text.len() + SPACE.len());
         let (mut prefixed, mut in_word) = (false, false);

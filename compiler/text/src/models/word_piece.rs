@@ -1,7 +1,8 @@
-//! BERT's WordPiece: cleans a text, splits it into words, and each word into the longest tokens from its start.
+//! BERT's WordPiece: cleans a text and splits it into words, then repeatedly takes the longest token at the start of
+//! the rest.
 //!
-//! Follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin a
-//! word start with `▁`; other tokens lack a prefix.
+//! This follows `BertNormalizer` and `BertPreTokenizer` of Hugging Face's tokenizers. In GGUF files, tokens that begin
+//! a word start with `▁`; tokens inside a word do not.
 
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
@@ -21,14 +22,15 @@ pub(crate) struct WordPiece {
     cleaning: Cleaning,
     tokens: Trie,
     unknown: Option<u32>,
-    /// Matches control characters, which are dropped.
+    /// Control characters, which are dropped.
     control: Regex,
-    /// Matches accents (nonspacing marks).
+    /// Accents (nonspacing marks), which are dropped.
     accents: Regex,
     words: Regex,
 }
 
-/// A Han character, a punctuation mark, or other characters. The ranges are from Hugging Face's `is_chinese_char`.
+/// Matches a Han character, a punctuation mark, or a run of other characters. The ranges are from Hugging Face's
+/// `is_chinese_char`.
 const WORDS: &str = concat!(
     r"[\p{P}$+<=>^`|~\u{4e00}-\u{9fff}\u{3400}-\u{4dbf}\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}",
     r"\u{2b920}-\u{2ceaf}\u{f900}-\u{faff}\u{2f800}-\u{2fa1f}]",
@@ -37,7 +39,7 @@ const WORDS: &str = concat!(
 );
 
 impl WordPiece {
-    /// Creates a vocabulary's encoder. `unknown` replaces words that cannot be split into tokens.
+    /// Creates an encoder. `unknown` replaces words that cannot be split into tokens.
     pub(crate) fn new(
         vocabulary: &Vocabulary,
         cleaning: Cleaning,

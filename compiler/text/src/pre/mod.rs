@@ -1,11 +1,11 @@
 //! Pre-tokenizers: rules that split a text into words. Byte pairs merge only within words.
 //!
-//! Each step of a pre-tokenizer splits the parts of the previous step, so matches never cross an earlier boundary.
-//! Matches and the text between them become parts.
+//! Each step splits the parts of the previous step, so matches never cross an earlier boundary. Matches and the text
+//! between them become parts.
 //!
-//! The expressions are the models' own, except for final white space. Most models end with `\s+(?!\S)|\s+`: white space
-//! up to the last character of a run, which belongs to the next word. Such a lookahead is not possible in linear time.
-//! Here the expression ends with `\s+`, and [`Spaces`] sets the length of its match.
+//! The expressions are the models' own, except for white space at the end. Most models end with `\s+(?!\S)|\s+`: a run
+//! of white space without the last character, which belongs to the next word. A linear-time engine has no lookahead.
+//! Here the expression ends with `\s+`, and [`Spaces`] sets the match length.
 
 mod table;
 
@@ -15,16 +15,16 @@ use regex::Regex;
 pub use table::names;
 pub(crate) use table::{Bytes, Pre, find};
 
-/// The rule for splitting white space matched by the last alternative.
+/// The rule for splitting white space that the last alternative matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spaces {
     /// The whole match.
     Whole,
-    /// `\s+(?!\S)|\s+`: the last character is separate, unless the run ends the text.
+    /// `\s+(?!\S)|\s+`: the last character is a separate part, unless the run ends the text.
     LeaveLast,
-    /// Like [`Spaces::LeaveLast`], after an alternative `\s*[\r\n]+` that takes a run up to its last line break.
+    /// Like [`Spaces::LeaveLast`], after an alternative `\s*[\r\n]+`, which matches up to the run's last line break.
     LeaveLastOfLine,
-    /// Like [`Spaces::LeaveLastOfLine`], in parts of 512, 256, … 4, 2 and 1 characters.
+    /// Like [`Spaces::LeaveLastOfLine`], in parts of 512, 256, …, 2 and 1 characters.
     Powers,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum Step {
     Words(&'static str, Spaces),
     /// Keeps matches and drops the text between them.
     Only(&'static str),
-    /// Splits matches, which are runs of digits, into groups of three from their end.
+    /// Splits matches, which are runs of digits, into groups of three, counted from the end.
     Thousands(&'static str),
 }
 
@@ -108,7 +108,7 @@ impl Cutter {
                     push(from, end);
                 }
             }
-            // A test checks that matches are not empty.
+            // A test checks that no match is empty.
             done = end;
         }
         if !matches!(self.step, Step::Only(_)) {
@@ -118,8 +118,8 @@ impl Cutter {
 }
 
 impl Spaces {
-    /// Calls `part` with the length in bytes of each accepted part of a match. The rest of the match is matched again.
-    /// `last` is true if the match ends the text.
+    /// Calls `part` with the length in bytes of each part of a match. The rest is matched again. `last` is true if the
+    /// match ends the text.
     fn parts(self, found: &str, last: bool, mut part: impl FnMut(usize)) {
         let line = found.ends_with(['\r', '\n']) && self != Spaces::LeaveLast;
         if self == Spaces::Whole || line || !found.chars().all(char::is_whitespace) {
@@ -133,7 +133,7 @@ impl Spaces {
         };
         while free > 0 {
             let taken = match self {
-                // The greatest power of two up to the rest, at most 512.
+                // The largest power of two that fits, at most 512.
                 Spaces::Powers => 1 << free.ilog2().min(9),
                 _ => free,
             };

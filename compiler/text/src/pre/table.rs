@@ -1,7 +1,7 @@
 //! The pre-tokenizer of each value of `tokenizer.ggml.pre`.
 //!
-//! Names and settings follow llama.cpp (`llama-vocab.cpp`). Expressions follow the models' `tokenizer.json`. llama.cpp
-//! changes some, because its engine lacks classes for upper and lower case.
+//! Names and settings follow llama.cpp (`llama-vocab.cpp`). Expressions follow the models' `tokenizer.json`:
+//! llama.cpp's engine lacks classes for upper and lower case, so llama.cpp changes some expressions.
 
 use super::Spaces::{LeaveLast, LeaveLastOfLine, Powers, Whole};
 use super::Step::{self, Only, Thousands, Words};
@@ -10,26 +10,26 @@ use super::Step::{self, Only, Thousands, Words};
 pub(crate) struct Pre {
     pub(crate) name: &'static str,
     pub(crate) steps: &'static [Step],
-    /// True if a word that is a token stays whole.
+    /// True if a word that is a token is not split.
     pub(crate) ignore_merges: bool,
-    /// True if texts begin with the begin token by default.
+    /// True if the begin token is added by default.
     pub(crate) add_bos: bool,
     pub(crate) bytes: Bytes,
-    /// True if the file may lack merges: pairs that form a token are merged, smaller ids first.
+    /// True if the file may lack merges: any pair that forms a token is merged, smaller ids first.
     pub(crate) may_lack_merges: bool,
-    /// True if the begin token lacks a default id.
+    /// True if the begin token has no default id.
     pub(crate) no_default_bos: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
-    /// Printable characters, with `Ġ` for the space.
+    /// Bytes as printable characters, with `Ġ` for the space.
     Characters,
-    /// Plain bytes; a byte without a token is spelled `<0x0A>`.
+    /// Plain bytes; the fallback token of a byte is spelled `<0x0A>`.
     Plain,
     /// Like [`Bytes::Plain`], with `▁` for spaces.
     Escaped,
-    /// Like [`Bytes::Escaped`]; runs of line breaks that form a token stay whole, and the begin token is always added.
+    /// Like [`Bytes::Escaped`]. Runs of line breaks that form a token are not split. The begin token is always added.
     Gemma,
 }
 
@@ -90,7 +90,7 @@ macro_rules! part {
     };
 }
 
-/// Words of upper and lower case, each after an optional character. `$after` follows the letters.
+/// Words in upper and lower case, each with an optional leading character. `$after` follows the letters.
 macro_rules! cased {
     ($after:expr) => {
         concat!(

@@ -1,7 +1,7 @@
 //! Sampling of the next token.
 //!
-//! The order follows llama.cpp: penalties, top-k, top-p, min-p, temperature, random draw. Each step sees the candidates
-//! of the previous step, so top-p and min-p use probabilities before the temperature.
+//! As in llama.cpp, the order is: penalties, top-k, top-p, min-p, temperature, random draw. Each step sees the
+//! candidates of the previous step, so top-p and min-p use probabilities before the temperature.
 
 mod random;
 mod settings;
@@ -15,7 +15,7 @@ use super::codes;
 use random::Random;
 pub use settings::Settings;
 
-/// The tokens that top-p sorts first; they usually reach the requested probability.
+/// The number of tokens that top-p sorts first; they usually reach the requested probability.
 const FIRST_SORTED: usize = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Candidate {
     }
 }
 
-/// Chooses tokens for one sequence. After the first token, allocates only if the vocabulary size changes.
+/// Chooses tokens for one sequence. After the first token, it allocates only if the vocabulary size changes.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     settings: Settings,
@@ -162,7 +162,7 @@ impl Sampler {
         }
         let largest = self.largest();
         let weight = |c: &Candidate| f64::from(c.logit - largest).exp();
-        // The sum is in id order, the same on every machine.
+        // Add in id order, so that the sum is the same on every machine.
         self.candidates.sort_unstable_by_key(|c| c.id);
         let wanted = p * self.candidates.iter().map(weight).sum::<f64>();
         let (mut sorted, mut so_far) = (0, 0.0);

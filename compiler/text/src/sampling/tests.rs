@@ -177,7 +177,7 @@ fn penalties_look_at_the_window() {
         penalised(&mut s),
         [4.0 / 2.0 - 0.25 - 0.5, 1.5 - 0.75, -2.75, 2.0]
     );
-    // A token outside the vocabulary also takes a place in the window.
+    // A token outside the vocabulary still counts in the window.
     s.accept(1000);
     s.reset();
     assert_eq!(penalised(&mut s), logits);

@@ -11,10 +11,9 @@ use crate::{
 };
 use tpc_gguf::{GgufFile, MetaArray, MetaValue, Metadata, StrList};
 
-/// The processor time for a mebibyte of text; a release build takes less than a second.
+/// The limit of processor time per mebibyte of text. A release build takes less than a second.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// Returns this thread's processor time, or else the elapsed time.
 fn spent(since: Instant) -> Duration {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let first = schedule.and_then(|s| s.split_whitespace().next()?.parse().ok());

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Tokenizer;
 use tpc_gguf::GgufFile;
 
-/// Returns the vocabularies of both folders, sorted by path. Of equal file names, the first counts.
+/// Returns the vocabularies in both folders, sorted by path. If file names repeat, the first file wins.
 fn vocabularies() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut out: Vec<PathBuf> = Vec::new();

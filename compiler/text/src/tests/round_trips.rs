@@ -34,7 +34,7 @@ static EXACT: LazyLock<Vec<(String, Tokenizer)>> = LazyLock::new(|| {
     out
 });
 
-/// True if the vocabulary has all bytes of a text, which published ones may lack.
+/// True if the vocabulary has all bytes of a text. Published vocabularies may lack some.
 fn has_bytes(tokenizer: &Tokenizer, text: &str) -> bool {
     let written = |b: u8| {
         tokenizer
@@ -45,7 +45,7 @@ fn has_bytes(tokenizer: &Tokenizer, text: &str) -> bool {
     !byte_level || text.bytes().all(written)
 }
 
-/// Generates characters of all planes, and ones that tokenizers treat specially.
+/// Generates characters of all planes, and characters that tokenizers treat specially.
 fn text() -> impl Strategy<Value = String> {
     let usual = prop::sample::select(vec![
         " ",

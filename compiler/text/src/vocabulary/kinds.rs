@@ -5,15 +5,15 @@
 pub enum TokenKind {
     /// 1: text.
     Normal,
-    /// 2: stands for text that the vocabulary cannot express.
+    /// 2: the unknown token, for text that the vocabulary cannot express.
     Unknown,
-    /// 3: marks a begin, an end or a turn; not text.
+    /// 3: a control token, which begins or ends a text or a turn.
     Control,
-    /// 4: text that is never split.
+    /// 4: a token that is never split.
     UserDefined,
     /// 5: unused by the model.
     Unused,
-    /// 6: one byte, spelled `<0x0A>`.
+    /// 6: a byte, spelled `<0x0A>`.
     Byte,
     /// 0 or any other number.
     Undefined,
@@ -32,7 +32,7 @@ impl TokenKind {
         }
     }
 
-    /// True if the token is hidden unless special tokens are shown.
+    /// True if the token is shown only on request.
     pub fn is_special(self) -> bool {
         matches!(self, TokenKind::Control | TokenKind::Unknown)
     }

@@ -14,7 +14,7 @@ pub use special::SpecialTokens;
 pub(crate) use special::{Defaults, find};
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
-/// The key of the scores: log probabilities, or negated merge ranks.
+/// The key of the scores, which are log probabilities or negated merge ranks.
 const SCORES: &str = "tokenizer.ggml.scores";
 const KINDS: &str = "tokenizer.ggml.token_type";
 
@@ -32,11 +32,7 @@ pub(crate) fn unusable(metadata: &Metadata, message: impl Into<String>) -> Diagn
 }
 
 impl Vocabulary {
-    /// Reads a file's vocabulary. An empty token with id `n` is named `[EMPTY_n]`.
-    ///
-    /// # Errors
-    /// Returns an error if the token list is missing, empty or has duplicates, another list is shorter, or a score is
-    /// NaN.
+    /// Reads a file's vocabulary. Names an empty token with id `n` `[EMPTY_n]`.
     pub(crate) fn read(metadata: &Metadata) -> Result<Vocabulary, Diagnostic> {
         let tokens = metadata.require_array_str(TOKENS)?;
         if tokens.is_empty() || tokens.len() >= NONE as usize {
@@ -122,18 +118,18 @@ impl Vocabulary {
         self.kinds[id as usize] = kind;
     }
 
-    /// Returns the longest token's length in bytes.
+    /// Returns the length of the longest token, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.ids().map(|id| self.text(id).len()).max().unwrap_or(0)
     }
 
-    /// Returns the texts. A copy may take more pieces.
+    /// Returns the texts. Callers may clone the index and add pieces.
     pub(crate) fn texts(&self) -> &Index {
         &self.texts
     }
 }
 
-/// Returns a byte token's byte, from `<0x0A>` or a text of one byte.
+/// Returns the byte of a byte token, spelled `<0x0A>` or as one byte.
 pub(crate) fn byte_of(text: &str) -> Option<u8> {
     match text.as_bytes() {
         &[byte] => Some(byte),

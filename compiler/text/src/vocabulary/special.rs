@@ -1,7 +1,7 @@
 //! Special tokens: the begin and end of a text, and other tokens with a meaning.
 //!
-//! Files name few of them. As in llama.cpp (`llama_vocab::impl::load`), the others are recognised by their texts:
-//! end-of-turn tokens, tokens that end a generation, fill-in-the-middle marks.
+//! A file's keys name few of them. tpc recognises the others by their texts, as in llama.cpp
+//! (`llama_vocab::impl::load`): end-of-turn tokens, tokens that end a generation, fill-in-the-middle marks.
 
 use tpc_diag::Diagnostic;
 use tpc_gguf::Metadata;
@@ -12,21 +12,21 @@ use crate::codes;
 /// The ids of special tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
-    /// Begins a text; for BERT, the classifier's token.
+    /// The begin token; for BERT, the classifier token.
     pub bos: Option<u32>,
-    /// Ends a text.
+    /// The end token.
     pub eos: Option<u32>,
-    /// Ends a turn.
+    /// The end-of-turn token.
     pub eot: Option<u32>,
-    /// Ends a message before another message of the same turn.
+    /// The end-of-message token, if the turn continues with another message.
     pub eom: Option<u32>,
-    /// Represents text without a token.
+    /// The token for text without a token.
     pub unknown: Option<u32>,
-    /// Separates texts.
+    /// The separator between texts.
     pub separator: Option<u32>,
-    /// Fills batches.
+    /// The padding token.
     pub padding: Option<u32>,
-    /// Represents a token to predict.
+    /// The mask of a token to predict.
     pub mask: Option<u32>,
     /// Tokens that end a generation, in increasing order.
     pub ends: Vec<u32>,
@@ -70,7 +70,7 @@ const ENDS: &[&str] = &[
     "[e~[",
 ];
 
-/// Fill-in-the-middle marks: key, older key, texts. The last three also end a generation.
+/// Fill-in-the-middle marks: key, older key, texts. The last three marks also end a generation.
 const FILL: [(&str, Option<&str>, &[&str]); 6] = [
     (
         "fim_pre",
@@ -133,7 +133,7 @@ const FILL: [(&str, Option<&str>, &[&str]); 6] = [
     ("fim_sep", None, &["<|file_sep|>"]),
 ];
 
-/// Shown tokens of gpt-oss, which separate answers from reasoning.
+/// gpt-oss's tokens that separate answers from reasoning; they are shown.
 const SHOWN: [&str; 4] = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
 struct Reader<'a> {
@@ -148,7 +148,7 @@ impl Reader<'_> {
         let key = format!("tokenizer.ggml.{name}_token_id");
         let known = |id: u32| (id as usize) < self.vocabulary.len();
         let default = default.filter(|&id| known(id));
-        // Converters write -1 for an absent token.
+        // Converters write -1 if a token is missing.
         match self.metadata.get_i64(&key)? {
             None => Ok(default),
             Some(id) => match u32::try_from(id).ok().filter(|&id| known(id)) {
@@ -167,14 +167,14 @@ impl Reader<'_> {
         }
     }
 
-    /// Finds the first of these texts that is a token, and makes it a control token.
+    /// Finds the first of these texts that is a token, and marks the token as a control token.
     fn text(&mut self, texts: &[&str]) -> Option<u32> {
         let id = texts.iter().find_map(|t| self.vocabulary.find(t))?;
         self.vocabulary.set_kind(id, TokenKind::Control);
         Some(id)
     }
 
-    /// Adds the other tokens that end a generation, as control tokens.
+    /// Adds the other tokens that end a generation, and marks them as control tokens.
     fn ends(&mut self, mut ends: Vec<u32>) -> Vec<u32> {
         let of = |v: &Vocabulary, text: &str| v.find(text);
         for text in END_OF_TURN.iter().chain(END_OF_MESSAGE).chain(ENDS) {
@@ -188,7 +188,7 @@ impl Reader<'_> {
                 self.vocabulary.set_kind(id, TokenKind::UserDefined);
             }
         }
-        // In gpt-oss and Solar, the model continues after `<|end|>`, which ends a message.
+        // In gpt-oss and Solar, `<|end|>` ends a message, and the model continues.
         let has = |text: &str| of(self.vocabulary, text).is_some();
         let harmony = has("<|return|>") && (has("<|call|>") || has("<|calls|>"));
         let solar = has("<|flush|>") && (has("<|call|>") || has("<|calls|>"));
@@ -196,7 +196,7 @@ impl Reader<'_> {
             ends.retain(|&e| e != id);
             self.vocabulary.set_kind(id, TokenKind::UserDefined);
         }
-        // In Gemma 4, `</s>` is an HTML tag.
+        // In Gemma 4, `</s>` is an HTML tag, not a special token.
         let gemma = of(self.vocabulary, "<|tool_response>").is_some();
         if let Some(id) = of(self.vocabulary, "</s>").filter(|_| gemma) {
             ends.retain(|&e| e != id);
@@ -208,7 +208,7 @@ impl Reader<'_> {
     }
 }
 
-/// Finds a file's special tokens, and corrects the kinds of tokens by their texts. Notes ids out of range.
+/// Finds a file's special tokens and corrects token kinds. Adds a note for each id out of range.
 ///
 /// # Errors
 /// Returns an error if an id is not an integer.
@@ -223,7 +223,7 @@ pub(crate) fn find(
         vocabulary,
         notes,
     };
-    // BERT texts begin with the classifier token; files from 2024 use the key `cls`.
+    // BERT texts begin with the classifier token. Files from 2024 use the key `cls`.
     let classifier = reader.id("cls", defaults.bos)?;
     let mut out = SpecialTokens {
         bos: reader.id("bos", classifier)?,
@@ -258,7 +258,7 @@ pub(crate) fn find(
         }
     }
     out.ends = reader.ends(ends);
-    // The end-of-text token always ends a generation, the end-of-turn token unless removed above.
+    // The end-of-text token always ends a generation. The end-of-turn token does unless removed above.
     out.ends.extend(out.eos);
     let eot = out
         .eot

@@ -1,6 +1,6 @@
 //! Runs a fuzz target over files, folders of files, or standard input.
 //!
-//! `replay tpir|gguf|artefact [PATH…]`; a failing input panics after its path is printed.
+//! `replay tpir|gguf|artefact [PATH…]` prints the path of each input; a failing input panics.
 #![deny(unsafe_code)]
 
 use std::io::{self, Read};
@@ -30,7 +30,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a target on every input; returns the number of inputs.
 fn run(target: fn(&[u8]), paths: &[PathBuf]) -> io::Result<usize> {
     if paths.is_empty() {
         let mut data = Vec::new();
@@ -49,7 +48,6 @@ fn run(target: fn(&[u8]), paths: &[PathBuf]) -> io::Result<usize> {
     Ok(files.len())
 }
 
-/// Adds `path`, or the files below it, sorted by name.
 fn collect(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !path.is_dir() {
         files.push(path.to_owned());

@@ -14,23 +14,21 @@ use super::{ALONE, BY_SIZE, Subject};
 use crate::random::Random;
 use crate::support::{FileWeights, golden, name, placement};
 
-/// The pairs of cache types that the tests of placements use.
 const PAIRS: [(DType, DType); 3] = [
     (DType::Q8_0, DType::Q8_0),
     (DType::Q8_0, DType::Q4_0),
     (DType::Iq4Nl, DType::Iq4Nl),
 ];
-/// Allowed NMSE from the reference. The CPU computes in f32, so a value on the edge between two codes may be stored as
-/// either.
+/// The maximum NMSE from the reference. The CPU computes in f32, so a value between two codes may be rounded to either.
 const FROM_REFERENCE: f64 = 1e-4;
-/// A larger distance is allowed up to this multiple of the model's distance from itself with nudged norms.
+/// A larger NMSE may be up to this multiple of the model's own change under nudged norms.
 const FROM_ITSELF: f64 = 4.0;
-/// Relative change of a nudged norm: a few f32 roundings.
+/// The relative change of a nudged norm: a few f32 roundings.
 const NUDGE: f32 = 1e-6;
 /// One placement in this many may have a token whose router chooses another expert because of rounding.
 const FLIPPED: usize = 20;
 
-/// Returns the distance from `wanted`, and the distance without the furthest token.
+/// Returns the NMSE from `wanted`, with and without the worst token.
 fn distances(wanted: &[f64], found: &[f64], tokens: usize) -> [f64; 2] {
     let each = wanted.len() / tokens;
     let lost =
@@ -83,7 +81,6 @@ struct Tally {
 }
 
 impl Tally {
-    /// Runs a model with these cache types on `devices` devices.
     fn run(&mut self, path: &Path, (k, v): (DType, DType), devices: usize) {
         let what = format!("{} {k}/{v} on {devices}", name(path));
         let tokens = golden(path).tokens;
@@ -92,7 +89,7 @@ impl Tally {
             ..placement(devices, k)
         };
         let Some(subject) = Subject::new(path, &placement, &tokens) else {
-            // A head that blocks do not divide.
+            // The cache's blocks do not divide this head.
             let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
             let refusal = compile(&file, &placement).err();
             let cured = refusal.is_some_and(|d| d[0].help.is_some());
@@ -136,8 +133,7 @@ impl Tally {
     }
 }
 
-/// The caches round far more than the CPU does, so the reference has the same caches and rounds activations as the CPU
-/// does.
+/// The caches round far more than the CPU, so the reference has the same caches and activation rounding.
 #[test]
 fn models_with_quantised_caches_agree_with_the_reference() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Widths of a few quantisation blocks: the CPU divides blocks, so devices share such widths evenly.
+//! Widths of a few quantisation blocks: the CPU can divide blocks, so devices have even shares.
 
 use std::path::Path;
 
@@ -10,9 +10,8 @@ use tpc_tests::Sweep;
 use super::{BY_SIZE, Subject};
 use crate::support::{Written, placement};
 
-/// Models with widths of 768 and 512, three and two blocks of 256, for feed-forward networks and experts. Their heads
-/// have 64 or 128 elements, a quarter or half of a block. The last model's heads have 80, so that they end inside 32
-/// elements.
+/// Models with feed-forward widths of 768 and 512, three and two blocks of 256, dense and with experts. Heads have 64
+/// or 128 elements, a quarter or half of a block; in the last model 80, which end inside 32 elements.
 const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=8,kv_heads=8,head_dim=64,ff=768",
     "qwen3moe:layers=2,embd=256,heads=8,kv_heads=8,head_dim=128,ff=768,experts=3,experts_used=2",
@@ -20,16 +19,16 @@ const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=16,kv_heads=16,head_dim=80,ff=512",
 ];
 
-/// Writable types with blocks of 256 and 128, the mixture of files, and types with blocks of 64, which stay whole.
+/// Writable types with blocks of 256 and 128, the mixture in files, and types with blocks of 64, which stay whole.
 const TYPES: [&str; 12] = [
     "q4_k", "mixed", "q1_0", "q6_k", "q2_k", "q3_k", "q5_k", "iq4_xs", "tq1_0", "tq2_0", "nvfp4",
     "q2_0",
 ];
 
-/// Error bound if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const EXACT: f64 = 1e-20;
-/// Allowed NMSE, and its allowed multiple of the distance on one device if a router or 1-bit weights amplify it. A
-/// value on the edge between two codes may round either way.
+/// The maximum NMSE; and the maximum multiple of one device's error, if a router or 1-bit weights amplify errors. A
+/// value between two codes may be rounded to either.
 const EDGES: (f64, f64) = (1e-4, 2.0);
 
 fn subject(path: &Path, devices: usize) -> Subject {
@@ -38,8 +37,8 @@ fn subject(path: &Path, devices: usize) -> Subject {
     subject.expect("it has a plan")
 }
 
-/// Returns the axis-0 elements per device of each matrix after this width, and true if a share begins or ends inside a
-/// block.
+/// Returns each device's axis-0 elements per matrix after this width. The flag is true if a share begins or ends inside
+/// a block.
 fn shares(subject: &Subject, width: u64) -> (Vec<Vec<u64>>, bool) {
     let graph = &subject.program.graph;
     let mut held = vec![Vec::new(); graph.devices.len()];

@@ -10,11 +10,10 @@ use tpc_tests::{Sweep, goldens};
 use super::{ALONE, BY_SIZE, MOST, Subject, allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
-/// The fraction of the distance to the exact logits that may remain to a reference with the CPU's rounding, if a router
-/// chooses other experts. A value on the edge between two codes may round either way.
+/// If a router chooses other experts, the maximum distance to a reference with the CPU's rounding, as a fraction of the
+/// distance to the exact logits.
 const LEFT: f64 = 0.1;
 
-/// True if a distance is NaN or above the allowed one.
 fn beyond(distance: f64, allowed: f64) -> bool {
     distance.is_nan() || distance > allowed
 }
@@ -73,11 +72,9 @@ fn golden_models_agree_on_the_cpu() {
     }
     println!("{flipped:#?}");
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
-    // Rounding costs few models more than it costs the engine.
     assert!(flipped.len() <= 3, "{flipped:#?}");
 }
 
-/// Returns the terms of the products with each tensor.
 fn terms(path: &Path, devices: usize) -> BTreeMap<String, usize> {
     let tokens = golden(path).tokens;
     let subject = Subject::new(path, &placement(devices, DType::F16), &tokens).expect("a plan");
@@ -113,9 +110,9 @@ fn a_product_has_the_same_terms_on_any_number_of_devices() {
     }
 }
 
-/// Runs the model with one term per product, as large models do. Returns the NMSE if it exceeds the engine's, which
-/// rounds alike, and an error if rounding does not explain the distance. A router may choose other experts, and a
-/// recurrence may amplify an error; the reference must then show the same with rounding.
+/// Runs the model with one term per product, as large models do. Returns the NMSE if it exceeds the engine's NMSE, and
+/// an error if rounding does not explain the NMSE. Rounding may change a router's choice, and a recurrence may amplify
+/// an error; the reference with rounding must then show the same.
 fn one_term(
     subject: &Subject,
     (name, engine): (&str, Option<f64>),
@@ -123,7 +120,7 @@ fn one_term(
 ) -> Result<Option<String>, String> {
     let found = subject.logits(0).expect("it has loaded before");
     let nmse = from_exact(&found);
-    // The engine's own distance exceeds the limit if its routers choose other experts.
+    // The engine's NMSE exceeds the limit if its routers choose other experts.
     let most = match engine {
         Some(engine) if engine > MOST => (engine + 1e-4).min(1.1 * engine),
         _ => allowed(name, engine),

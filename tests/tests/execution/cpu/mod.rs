@@ -1,7 +1,7 @@
 //! Models on the CPU executor: logits are as near to the exact logits as llama.cpp's.
 //!
-//! The models are small, so the activations of almost all products have two terms of int8. Large products have one
-//! term; tests that force one term for all products show its loss.
+//! The models are small, so almost all products have two int8 terms per activation. Large products have one term; some
+//! tests force one term for all products.
 
 mod caches;
 mod granule;
@@ -21,10 +21,10 @@ use tpc_runtime::{ExecError, Options, ProgramInterpreter, Session, WeightSource}
 
 use crate::support::{Assembled, FileWeights, one_by_one, whole};
 
-/// The largest NMSE between a token alone and in a batch.
+/// The maximum NMSE between a token alone and in a batch.
 pub(crate) const ALONE: f64 = 1e-5;
 
-/// The size limit of each product's default number of terms.
+/// The maximum size of a product with two terms.
 const BY_SIZE: u64 = CpuOptions::TWO_TERMS;
 
 struct Subject(Assembled);
@@ -38,12 +38,11 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// Plans and assembles a model; `None` without a plan for the placement.
+    /// Plans and assembles a model; `None` if the placement has no plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CpuTarget).map(Subject)
     }
 
-    /// Returns an executor with two terms for products of up to `two_terms` weights.
     fn executor(&self, threads: usize, two_terms: u64) -> Result<CpuExecutor, ExecError> {
         let options = CpuOptions {
             two_terms,
@@ -58,7 +57,7 @@ impl Subject {
         Ok(whole(&mut session, &self.tokens))
     }
 
-    /// Returns the NMSE between `found` and the logits token by token, on one thread.
+    /// Returns the NMSE between `found` and the logits of single tokens, on one thread.
     fn alone(&self, found: &[f64]) -> f64 {
         let executor = self.executor(1, BY_SIZE).expect("it has loaded before");
         let session = Session::with_executor(Box::new(executor), self.config);
@@ -67,12 +66,11 @@ impl Subject {
         if d.nmse.is_nan() { f64::NAN } else { d.max_abs }
     }
 
-    /// Returns the logits of the reference, which rounds the activations of these products to the given terms.
+    /// Returns the reference's logits, with activations of these products rounded to the given terms.
     fn reference(&self, rounded: BTreeMap<Inst, usize>) -> Vec<f64> {
         self.reference_of(&FileWeights(&self.file), rounded)
     }
 
-    /// Same as [`Subject::reference`], for these weights.
     fn reference_of(
         &self,
         weights: &impl WeightSource,
@@ -84,7 +82,7 @@ impl Subject {
         whole(&mut session.expect("it has logits"), &self.tokens)
     }
 
-    /// Returns the distance from the reference that rounds as the CPU does.
+    /// Returns the NMSE from a reference with the CPU's rounding.
     fn left_from_rounded(&self, found: &[f64], two_terms: u64) -> f64 {
         let executor = self.executor(1, two_terms).expect("it has loaded before");
         let wanted = self.reference(executor.rounded_products());
@@ -96,7 +94,7 @@ pub(crate) fn exact(golden: &Golden) -> Vec<f64> {
     golden.logits.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// Returns the distance of the engine's logits from the exact ones.
+/// Returns the NMSE of the engine's logits from the exact logits.
 pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     // The repository has only the exact logits.
     let beside = path.with_extension("logits");
@@ -111,7 +109,7 @@ pub(crate) fn engine(path: &Path, exact: &Golden, name: &str) -> Option<f64> {
     Some(distance(wide(exact), wide(&own)).nmse)
 }
 
-/// Returns the allowed distance: the engine's with a small margin, at most [`MOST`]; 5e-6 for unquantised weights.
+/// Returns the maximum NMSE: the engine's with a small margin, at most [`MOST`]; 5e-6 for unquantised weights.
 pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     if ["-f32", "-f16", "-bf16"].iter().any(|t| name.ends_with(t)) {
         return 5e-6;
@@ -119,5 +117,4 @@ pub(crate) fn allowed(name: &str, engine: Option<f64>) -> f64 {
     engine.map_or(MOST, |engine| MOST.min(engine + 1e-4))
 }
 
-/// The maximum for any model.
 const MOST: f64 = 5e-4;

@@ -1,4 +1,4 @@
-//! A seeded part of all models × devices × placements: splits, shares, layers, experts, caches and single tensors of
+//! A random part of all models × devices × placements: splits, shares, layers, experts, caches and single tensors on
 //! the host or one device.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::{ALONE, BY_SIZE, Subject, allowed, engine, exact};
 use crate::random::Random;
 use crate::support::{WAYS, golden, name, placed};
 
-/// More than the [`WAYS`] of other tests.
+/// Placements in addition to [`WAYS`].
 const MORE: [&str; 12] = [
     "-sm none",
     "-sm none -mg 0",
@@ -41,7 +41,7 @@ fn overridden(random: &mut Random, devices: usize) -> String {
     format!("-ot {layer}.*{name}.*={place}")
 }
 
-/// Runs the model with the placement and returns its faults; `None` if the placement is impossible.
+/// Runs the model with the placement and returns the faults; `None` if the placement is impossible.
 fn run(path: &Path, devices: usize, way: &str) -> Option<Vec<String>> {
     let golden = golden(path);
     let name = name(path);
@@ -63,7 +63,6 @@ fn run(path: &Path, devices: usize, way: &str) -> Option<Vec<String>> {
     Some(wrong)
 }
 
-/// Runs one placement in 150, or one in 10 with `TPC_FULL=1`.
 #[test]
 fn placed_models_agree_on_the_cpu() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Kernels that start before the previous kernel has ended: logits have the same bits in every tried order.
+//! Kernels that start before the previous kernel has ended: every tried order gives the same bits.
 
 use tpc_cuda::Edges;
 use tpc_cuda_emulator::Build;
@@ -8,10 +8,8 @@ use tpc_tests::goldens;
 use super::{Subject, emulated};
 use crate::support::{golden, name, one_by_one, placement, whole};
 
-/// A dense model and one with experts, with numbers of devices.
 const MODELS: [(&str, usize); 2] = [("llama-dense", 1), ("gpt-oss-moe", 2)];
 
-/// Tokens of each; all with `TPC_FULL`.
 const FEW: usize = 12;
 
 #[test]

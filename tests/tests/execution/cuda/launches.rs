@@ -13,7 +13,7 @@ use tpc_tests::headers;
 
 use crate::support::{name, placement};
 
-/// Per model, the devices and the limit of launches of one device per layer and token.
+/// The maximum number of launches per layer and token on one device, by model and number of devices.
 const MOST: [(&str, usize, f64); 10] = [
     ("llama-3.1-8b-instruct", 1, 8.4),
     ("llama-3.1-8b-instruct", 2, 8.4),

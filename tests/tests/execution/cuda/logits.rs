@@ -12,7 +12,7 @@ use super::{ALONE, Subject, devices};
 use crate::cpu::{allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
-/// Checks a model on one to four devices; returns its faults, or `None` without a C++ compiler.
+/// Returns the faults of a model on one to four devices; `None` without a C++ compiler.
 fn check(path: &Path, seed: usize) -> Option<Vec<String>> {
     let mut failed = Vec::new();
     let name = name(path);

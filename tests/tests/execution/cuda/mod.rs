@@ -19,15 +19,14 @@ use tpc_runtime::{ExecError, Session};
 
 use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};
 
-/// The largest NMSE between a token alone and in a batch. Larger batches use other attention kernels.
+/// The maximum NMSE between a token alone and in a batch. Larger batches use other attention kernels.
 const ALONE: f64 = 1e-6;
 
-/// Returns emulated devices; prints a note and returns `None` without a C++ compiler.
+/// Returns emulated devices; without a C++ compiler, prints a note and returns `None`.
 fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
     emulated(devices, seed, Build::Plain)
 }
 
-/// Returns emulated devices that check every access.
 fn checked(devices: usize, seed: u64) -> Option<EmulatedDriver> {
     emulated(devices, seed, Build::Checked)
 }
@@ -60,7 +59,7 @@ impl Deref for Subject {
 }
 
 impl Subject {
-    /// Plans and assembles a model; `None` without a plan for the placement.
+    /// Plans and assembles a model; `None` if the placement has no plan.
     fn new(path: &Path, placement: &Placement, tokens: &[u32]) -> Option<Subject> {
         Assembled::new(path, placement, tokens, &CudaTarget).map(Subject)
     }
@@ -86,8 +85,7 @@ impl Subject {
         Session::with_executor(Box::new(executor), self.config)
     }
 
-    /// Returns the logits of one batch, and the NMSE of a session that decodes single tokens, then a batch, then single
-    /// tokens.
+    /// Returns the logits of one batch, and the NMSE of a session with single tokens, then a batch, then single tokens.
     fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
         let mut session = self.session(driver)?;
         let found = whole(&mut session, &self.tokens);

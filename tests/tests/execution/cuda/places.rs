@@ -1,5 +1,5 @@
-//! A seeded part of all models × devices × placements: host tensors, caches and experts, pipelines, uneven shares. Some
-//! caches are quantised; some devices check every access.
+//! A random part of all models × devices × placements: tensors, caches and experts on the host, pipelines, uneven
+//! shares. Some caches are quantised; some devices check every access.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::cpu::{allowed, engine, exact};
 use crate::random::Random;
 use crate::support::{WAYS, golden, name, placed, placement};
 
-/// Runs the model with the placement and returns its faults; `None` if the placement is impossible or a C++ compiler is
-/// missing.
+/// Runs the model with the placement and returns the faults; `None` if the placement is impossible or there is no C++
+/// compiler.
 fn run(
     path: &Path,
     (count, way): (usize, &str),
@@ -45,7 +45,7 @@ fn run(
     Some(wrong)
 }
 
-/// Runs one placement in 200, or one in 10 with `TPC_FULL=1`; every fourth in the checked build.
+/// Every fourth run uses checked devices.
 #[test]
 fn placed_models_agree_on_emulated_devices() {
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
@@ -76,7 +76,6 @@ fn placed_models_agree_on_emulated_devices() {
     assert!(failed.is_empty(), "{}\n{failed:#?}", failed.len());
 }
 
-/// Block-quantised caches give almost the logits of f32 caches.
 #[test]
 fn caches_of_blocks_are_near_those_of_numbers() {
     let models = goldens();

@@ -3,7 +3,7 @@ use tpc_ir::{Buffer, Dim, Inst, Launch, Output, Value};
 
 use crate::random::Random;
 
-/// Changes a program and returns a description; `None` if the program has no place for the change.
+/// Changes a program and returns a description; `None` if the change is not possible.
 type Mutate = fn(&mut Program, &mut Random) -> Option<String>;
 
 pub(super) const KINDS: &[(&str, Mutate)] = &[
@@ -33,8 +33,7 @@ pub(super) const KINDS: &[(&str, Mutate)] = &[
     ("weights swapped", weights_swapped),
 ];
 
-/// Kinds that change stores. Few programs have stores: most states are updated in place, because no later op reads
-/// their old content.
+/// Kinds of changes to stores. Few programs have stores: most states are updated in place.
 pub(super) const OF_STORES: [&str; 2] = ["store missing", "stored early"];
 
 fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
@@ -42,7 +41,7 @@ fn buffers(p: &Program, kind: Option<ArenaKind>) -> Vec<usize> {
     (0..p.buffers.len()).filter(of).collect()
 }
 
-/// Returns every matching step, by phase, queue and position.
+/// Returns the matching steps, by phase, queue and position.
 fn steps(p: &Program, is: impl Fn(&Program, &Step) -> bool) -> Vec<(usize, usize, usize)> {
     let mut out = Vec::new();
     for (n, phase) in p.phases.iter().enumerate() {
@@ -62,7 +61,7 @@ fn is_collective(p: &Program, step: &Step) -> bool {
     matches!(step, Step::Launch(l) if p.launch(*l).places.len() > 1)
 }
 
-/// Returns the results of covered instructions, each with its launch and instruction.
+/// Returns the results of covered instructions, with launch and instruction.
 fn computed(p: &Program) -> Vec<(Launch, Inst, Value)> {
     let mut out = Vec::new();
     for (i, launch) in p.launches.iter().enumerate() {
@@ -184,7 +183,7 @@ fn dropped_wait(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(format!("phase {n}, queue {q}, step {i}"))
 }
 
-/// Removes a step, and adjusts waits for later steps of the queue.
+/// Removes a step, and adjusts waits for later steps in the queue.
 fn remove_step(p: &mut Program, n: usize, q: usize, i: usize) {
     p.phases[n].queues[q].steps.remove(i);
     for queue in &mut p.phases[n].queues {
@@ -254,12 +253,11 @@ fn in_place(p: &mut Program, r: &mut Random) -> Option<String> {
         false => Layout::dense(&graph.value(value).ty)?,
     };
     let before = p.homes[value.index()].replace(Home { buffer, layout });
-    // Views of the value, and results written over it, move with it.
+    // Views of the value, and results that overwrite it, move to the same buffer.
     follow(p, value, before?.buffer);
     Some(format!("{value} over {over}"))
 }
 
-/// Moves views of a value to its new buffer.
 fn follow(p: &mut Program, value: Value, from: Buffer) {
     let covered: Vec<Inst> = p
         .launches
@@ -409,7 +407,6 @@ fn store_missing(p: &mut Program, r: &mut Random) -> Option<String> {
     Some(Launch::new(store).to_string())
 }
 
-/// Moves a store before a launch that reads the old content.
 fn stored_early(p: &mut Program, r: &mut Random) -> Option<String> {
     let is_store = |p: &Program, s: &Step| matches!(s, Step::Launch(l) if matches!(p.launch(*l).work, Work::Store(_)));
     let (n, q, i) = r.of(&steps(p, is_store))?;
@@ -454,7 +451,7 @@ fn weights_swapped(p: &mut Program, r: &mut Random) -> Option<String> {
         a != b && a.arena == b.arena && a.extents[0].bytes == b.extents[0].bytes
     };
     let second = r.of(&weights.iter().copied().filter(like).collect::<Vec<_>>())?;
-    // One of the two then reads the other's bytes.
+    // One of the two values then overwrites the other.
     p.buffers[first].extents = p.buffers[second].extents.clone();
     Some(format!("{} is {}", Buffer::new(first), Buffer::new(second)))
 }

@@ -1,8 +1,7 @@
-//! Mutants of programs: the verifier rejects every mutant that changes a result.
+//! Mutants of programs: the verifier must reject every mutant that changes a result.
 //!
 //! The reference executor runs each mutant with several orders of its queues. A mutant is a *fault* if it fails or its
-//! logits differ, and otherwise *equal*. The verifier may reject some equal mutants: a wait may be needless on the
-//! batches that ran.
+//! logits differ, otherwise *equal*. The verifier may reject equal mutants: a wait may be needless for these batches.
 
 mod kinds;
 
@@ -23,7 +22,6 @@ use crate::support::{FileWeights, WAYS, config, golden, name, placed, placement,
 use kinds::{KINDS, OF_STORES};
 
 const PROMPT: usize = 4;
-/// Tokens decoded one by one after it.
 const DECODED: usize = 2;
 
 struct Subject {
@@ -51,7 +49,7 @@ impl Subject {
         }
     }
 
-    /// Returns the bits of all logits of a program, with drafts; `None` if it fails.
+    /// Returns the bits of a program's logits and drafts; `None` if the program fails.
     fn run(&self, program: &Program, seed: u64) -> Option<Vec<u64>> {
         let run = || -> Option<Vec<u64>> {
             let weights = FileWeights(&self.file);
@@ -74,7 +72,7 @@ impl Subject {
             }
             Some(bits)
         };
-        // The executor requires programs that the verifier accepts.
+        // The executor accepts only verified programs.
         catch_unwind(AssertUnwindSafe(run)).ok().flatten()
     }
 }
@@ -95,7 +93,7 @@ fn the_verifier_rejects_every_fault() {
         .filter(|p| name(p).contains(&only))
         .collect();
     let sweep = Sweep::asked();
-    // A sample crosses models with numbers of devices: about a dozen.
+    // A sample combines models with numbers of devices: about a dozen.
     let step = sweep.pick(paths.len().div_ceil(13).max(1), 1);
     let each: u64 = 2;
     let seeds: u64 = sweep.pick(3, 6);
@@ -146,7 +144,7 @@ fn the_verifier_rejects_every_fault() {
     }
     println!("all: {total:?}");
     assert!(slipped.is_empty(), "{}\n{slipped:#?}", slipped.len());
-    // A kind that never makes a fault is useless. A single model may lack the steps that a kind needs.
+    // A kind that never makes a fault is useless. A single model may lack the necessary steps.
     if only.is_empty() {
         for (kind, _) in KINDS
             .iter()
@@ -172,7 +170,6 @@ fn the_verifier_accepts_every_program() {
         let all: Vec<(usize, &str)> = (1..=4)
             .flat_map(|n| WAYS.iter().map(move |way| (n, *way)))
             .collect();
-        // A sample varies the way and the number of devices with the model.
         let some = [all[i * 5 % all.len()]];
         for &(devices, way) in sweep.pick(&some[..], &all[..]) {
             let placement = placed(devices, way);

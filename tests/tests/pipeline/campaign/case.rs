@@ -13,7 +13,6 @@ use crate::random::Rng;
 #[derive(Clone, Debug)]
 pub(super) struct Case {
     pub(super) options: Vec<(&'static str, String)>,
-    /// The topology file; empty for the default.
     pub(super) topology: String,
 }
 
@@ -37,7 +36,6 @@ const PATTERNS: [&str; 16] = [
 ];
 
 impl Case {
-    /// Draws a configuration on 1 to 8 devices for `n_layer` layers.
     pub(super) fn random(rng: &mut Rng, n_layer: u64) -> Case {
         let devices = rng.range(1, 8);
         let mut options = vec![("--devices", devices.to_string())];
@@ -52,7 +50,7 @@ impl Case {
         }
         for _ in 0..rng.range(0, 2) {
             let place = *rng.pick(&["CPU", "CPU", "mirrored", "dev0", "dev1"]);
-            // A device that does not exist is another error.
+            // A missing device is another error.
             if place != "dev1" || devices > 1 {
                 options.push(("-ot", format!("{}={place}", rng.pick(&PATTERNS))));
             }
@@ -90,10 +88,9 @@ impl Case {
         Case { options, topology }
     }
 
-    /// Returns the placement of the options; `None` if tpc refuses one.
+    /// Returns the options' placement; `None` if tpc refuses an option.
     pub(super) fn placement(&self) -> Option<Placement> {
         let mut p = Placement::on(parse_devices(&self.options[0].1).ok()?);
-        // The default of `tpc plan` without `-sm`.
         p.split_mode = tpc_core::placement::SplitMode::Auto;
         if !self.topology.is_empty() {
             let file = TopologyFile::from_ron(&self.topology)
@@ -143,7 +140,7 @@ impl Case {
     }
 }
 
-/// Draws device weights: equal, with zeros, or with ratios up to 1000.
+/// Draws device weights: equal, with zeros, or in ratios up to 1000.
 fn shares(rng: &mut Rng, devices: u64) -> String {
     loop {
         let one = |_| *rng.pick(&[0, 0, 1, 1, 2, 3, 10, 1000]);
@@ -155,7 +152,7 @@ fn shares(rng: &mut Rng, devices: u64) -> String {
     }
 }
 
-/// Draws a machine of unequal devices, with link latencies of 0 to 100 µs.
+/// Draws a machine of different devices, with link latencies of 0 to 100 µs.
 fn topology(rng: &mut Rng, devices: u64) -> String {
     let bandwidth = ["1e9", "1e10", "1e11", "5e11", "3e12"];
     let flops = ["1e12", "1e13", "2e14"];

@@ -1,4 +1,4 @@
-//! Configurations that tpc once refused though their plans were right.
+//! Configurations that tpc once refused although their plans were right.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use tpc_tests::{goldens, headers};
 
 use crate::synthetic::make;
 
-/// Devices of these speeds in bytes per second, on links of this bandwidth and latency.
+/// Returns devices with these bandwidths in bytes per second, and their links.
 fn machine(devices: &[f64], bandwidth: f64, latency_us: f64) -> Topology {
     let mut topology = Topology::default();
     let profile = topology.devices[0].clone();
@@ -56,7 +56,6 @@ fn proved(what: &str, compiled: Result<CompiledModel, Vec<tpc_diag::Diagnostic>>
     }
 }
 
-/// Returns the file whose name begins with `name`, if any.
 fn named(files: Vec<PathBuf>, name: &str) -> Option<GgufFile> {
     let is = |p: &PathBuf| {
         p.file_name()
@@ -112,7 +111,7 @@ fn whole_summands_of_devices_without_a_share_cross_layers() {
     }
 }
 
-/// The proof once read the device's zeros and bias as parts of larger ones.
+/// The proof once mistook the device's zeros and bias for parts of larger values.
 #[test]
 fn a_bias_alone_is_a_summand() {
     let file = make("falcon-h1-tiny:heads=2,kv_heads=1,type=mxfp4_moe,fused=1");
@@ -123,7 +122,6 @@ fn a_bias_alone_is_a_summand() {
     proved("falcon-h1", compile(&file, &placement));
 }
 
-/// A Hadamard rotation of a key that all heads share.
 #[test]
 fn an_op_on_copies_is_the_copies_of_the_op() {
     let Some(file) = named(goldens(), "minicpm3-dense-q8_0") else {
@@ -137,7 +135,6 @@ fn an_op_on_copies_is_the_copies_of_the_op() {
     proved("minicpm3", compile(&file, &placement));
 }
 
-/// Rewriting once cut cache rows in the middle of blocks.
 #[test]
 fn rewriting_keeps_blocks_whole() {
     let file = make("qwen2moe-tiny:ff=320,type=mxfp4_moe");
@@ -189,7 +186,7 @@ fn captured(name: &str, text: &str) {
     }
 }
 
-/// An indexer's scores are f32 sums; the graph adds an f16 mask.
+/// The indexer's scores are f32 sums; the graph adds an f16 mask.
 #[test]
 fn sums_of_an_indexer_are_proved() {
     let path = tpc_tests::data().join("attacks/glm-dsa-moe.jsonl");

@@ -1,8 +1,8 @@
-//! Random configurations of all models: tpc plans and proves each one, or refuses it with a reason that the user can
-//! act on. Some small models are also run, on one device and divided.
+//! Random configurations of all models: tpc must plan and prove each one, or refuse it with a reason that the user can
+//! act on. Some small models are also run, whole and divided.
 //!
-//! A configuration follows from its seed; a failure prints its command line. `TPC_CASES` sets the number of
-//! configurations per test, `TPC_SEED` the first seed, and `TPC_MODEL` picks models by name.
+//! A configuration follows from its seed; a failure prints the command line. `TPC_CASES` sets the configurations per
+//! test, `TPC_SEED` the first seed, and `TPC_MODEL` selects models by name.
 
 mod case;
 mod known;
@@ -23,14 +23,13 @@ use super::random::Rng;
 use super::synthetic::try_make;
 use case::Case;
 
-/// One configuration in this many is run.
+/// One configuration in this many is also run.
 const RUN_ONE_IN: u64 = 25;
 const SHOWN: usize = 40;
 
 enum Outcome {
     Proved,
     Refused(&'static str),
-    /// A bug in tpc, with the reason.
     Fault(String),
 }
 
@@ -52,9 +51,8 @@ fn outcome(file: &GgufFile, case: &Case, runs: bool) -> Outcome {
     }
 }
 
-/// Runs the small model with the same splits; returns the difference, if any.
+/// Runs the small model with the same splits, and returns the difference, if any.
 fn run(compiled: &CompiledModel) -> Option<String> {
-    // Some models cannot be shrunk.
     let shrunk = shrink(compiled).ok().filter(|s| s.departure.is_none())?;
     let feed = Feed::Tokens(shrunk.window);
     let d = compare(&shrunk, &feed).err()?;
@@ -72,7 +70,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Judges `count` configurations. `open` returns each one's model and name for a random number.
+/// Checks `count` configurations. `open` returns a model and its name for a random number.
 fn campaign(
     what: &str,
     count: u64,
@@ -82,7 +80,7 @@ fn campaign(
     let (count, first) = (asked.unwrap_or(count), number("TPC_SEED").unwrap_or(0));
     let tally = Mutex::new(Tally::default());
     let next = AtomicU64::new(first);
-    // Only a requested campaign takes all processors.
+    // Only a requested campaign uses all processors.
     let workers = match asked.is_some() || Sweep::asked() == Sweep::Full {
         true => std::thread::available_parallelism().map_or(1, usize::from),
         false => 1,
@@ -146,7 +144,6 @@ fn layers(file: &GgufFile) -> u64 {
     metadata.get_u64(&key).ok().flatten().unwrap_or(1)
 }
 
-/// Picks a file; returns its name for commands.
 fn pick(rng: &mut Rng, paths: &[PathBuf]) -> (String, GgufFile) {
     let path = rng.pick(paths);
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
@@ -174,7 +171,7 @@ fn random_configurations_of_headers_are_proved() {
     campaign("headers", count, &|rng| Some(pick(rng, &paths)));
 }
 
-/// Draws a specification of a small model of any architecture with awkward sizes.
+/// Draws a specification of a small model with awkward sizes.
 fn specification(rng: &mut Rng) -> String {
     let arch = ARCHS[(rng.next() % ARCHS.len() as u64) as usize].name;
     let mut spec = format!("{arch}-tiny:layers={}", rng.range(1, 3));
@@ -210,7 +207,7 @@ fn specification(rng: &mut Rng) -> String {
 fn random_configurations_of_synthetic_models_are_proved() {
     let count = Sweep::asked().pick(60, 10_000);
     campaign("synthetic", count, &|rng| {
-        // Not every architecture takes all sizes.
+        // Some architectures do not accept all sizes.
         (0..20).find_map(|_| {
             let spec = specification(rng);
             let file = try_make(&spec).ok()?;

@@ -1,4 +1,4 @@
-//! Captures as deep as real models, by repeated layers: layers are found, and planned once.
+//! Captures as deep as real models, made by repeating layers: tpc finds equal layers and plans them once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,10 +11,10 @@ use tpc_passes::plan::{PlanRequest, plan};
 
 use super::{carry_out, stem, text};
 
-/// Approximate layers of the deep captures.
+/// The approximate number of layers.
 const DEPTH: usize = 64;
 
-/// A capture's records, and the range of all its layers but the last.
+/// A capture's records, and the range of all layers but the last.
 struct Layers {
     records: Vec<Json>,
     /// The first record of the first layer; `to` is the first record of the last layer.
@@ -62,7 +62,6 @@ impl Layers {
         found.expect("ids refer to records")
     }
 
-    /// Returns the repeated layers' records, by id.
     fn inside(&self) -> BTreeMap<i64, usize> {
         (self.from..self.to)
             .map(|i| (id(&self.records[i]), i))
@@ -75,7 +74,7 @@ impl Layers {
         outside.flat_map(refers).collect()
     }
 
-    /// Returns records that all repetitions share: inputs, leaves also read outside, and views of them.
+    /// Returns the records that all repetitions share: inputs, leaves that are also read outside, and views of them.
     fn common(&self, inside: &BTreeMap<i64, usize>, read: &BTreeSet<i64>) -> BTreeSet<usize> {
         let mut common: BTreeSet<usize> = BTreeSet::new();
         for i in self.from..self.to {
@@ -94,7 +93,7 @@ impl Layers {
         common
     }
 
-    /// Returns the ids that the first layer reads instead of an earlier layer's stream.
+    /// Returns the ids that the first layer reads instead of an earlier layer's output.
     fn entry(&self, inside: &BTreeMap<i64, usize>) -> Vec<i64> {
         let mut entry: Vec<i64> = self.records[self.from..self.to]
             .iter()
@@ -107,13 +106,12 @@ impl Layers {
         entry
     }
 
-    /// Returns the capture with `times` copies of all layers but the last.
     fn repeated(&self, times: usize) -> String {
         let inside = self.inside();
         let read = self.read_outside();
         let common = self.common(&inside, &read);
         let shared = |i: usize| common.contains(&i);
-        // Of the computed values, the last layer reads only the stream.
+        // The last layer reads only one computed value, the residual stream.
         let stream = inside
             .iter()
             .filter(|(id, i)| read.contains(id) && !shared(**i));
@@ -175,7 +173,7 @@ impl Layers {
     }
 }
 
-/// Reading, inference and choice take some tenths of a second; the limit is for a busy machine.
+/// Reading, inference and planning take some tenths of a second; the limit allows for a busy machine.
 const LIMIT: Duration = Duration::from_secs(5);
 
 fn check(path: &Path) {
@@ -212,7 +210,7 @@ fn check(path: &Path) {
     carry_out(planned, 8).unwrap_or_else(|e| panic!("{name}: {e}"));
 }
 
-/// Captures with scattered records of a layer: the next layer's states are read before.
+/// Captures that interleave the records of layers: the next layer's states are read earlier.
 const INTERLEAVED: [&str; 4] = [
     "granitehybrid-dense",
     "lfm2-dense",

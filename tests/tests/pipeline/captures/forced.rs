@@ -1,5 +1,5 @@
-//! Forced splits that the planner would not choose: every way to divide experts and heads in every capture with some.
-//! All are executed.
+//! Forced splits that the planner would not choose: every division of experts and heads, in every capture that has
+//! them. All are executed.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,6 @@ fn clash(analysis: &Analysis, a: &SplitOption, b: &SplitOption) -> bool {
         .any(|x| b.leaves.iter().any(|y| together(x, y)))
 }
 
-/// Returns the leaves that number experts.
 fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
     let roles = p.analysis.insts.iter().flat_map(|i| &i.roles);
     let experts = roles.filter(|r| r.role == Role::Expert);
@@ -31,7 +30,6 @@ fn numbers_of_experts(p: &PlannedGraph) -> BTreeSet<Var> {
         .collect()
 }
 
-/// Divides a capture's experts among `devices` devices.
 pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String> {
     let planned = divide(&whole.graph, devices)?.planned;
     let leaves = numbers_of_experts(&planned);
@@ -59,7 +57,7 @@ pub(super) fn by_number(whole: &Whole, devices: usize) -> Result<Divided, String
     Ok(made)
 }
 
-/// Divides a capture's experts among several numbers of devices, and runs it.
+/// Divides a capture's experts among several numbers of devices, and runs each division.
 pub(super) fn experts(captured: CapturedGraph) -> Result<(), String> {
     let whole = Whole::new(captured)?;
     for devices in DEVICES {
@@ -87,7 +85,7 @@ fn experts_of_every_capture_are_divided() {
     assert!(found >= 2, "the repository has two captures with experts");
 }
 
-/// Builds attention over a batch with `kv` key heads and `kv·g` query heads. Returns the result and the weights of
+/// Builds attention over a batch with `kv` key heads and `kv·g` query heads. Returns the result, and the weights of
 /// queries and keys.
 fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
     let (n, e, t) = (5, 2, b.t());
@@ -120,7 +118,7 @@ fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
     (b.push(Binary { kind }, vec![y, x]), wq, wk)
 }
 
-/// Returns the split and each device's range for `kv` key heads with `g` queries each.
+/// Returns the split and the devices' ranges for `kv` key heads with `g` queries each.
 type Way = fn(kv: u64, g: u64, shares: &[f64]) -> Option<(Form, Vec<Interval>)>;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,7 +135,7 @@ const WAYS: [Way; 4] = [
     |kv, g, shares| Some((Form::Chain, chain(kv, g, 1, ChainCuts::Free, shares)?)),
 ];
 
-/// Divides attention heads in a way and runs it; `None` if only one head or group could be divided.
+/// Divides attention heads and runs the result; `None` if there is only one head or group.
 fn split_heads(
     seed: u64,
     devices: usize,
@@ -160,7 +158,6 @@ fn split_heads(
         out,
         devices,
         |_, (graph, placed), _, analysis| {
-            // Weights keep their order, even with copies between them.
             let of = |v: Value| {
                 let name = &graph.value(v).name;
                 let mut values = placed.values();

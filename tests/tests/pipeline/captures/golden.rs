@@ -1,6 +1,6 @@
-//! Captures with golden models' weights compute the engine's exact logits, whole and split.
+//! Captures with the weights of golden models compute the engine's exact logits, whole and split.
 //!
-//! Tensor names are used only to fill the inputs as the engine does.
+//! Only the inputs depend on tensor names.
 
 use crate::support::verified;
 use std::path::{Path, PathBuf};
@@ -16,21 +16,21 @@ use tpc_runtime::{Interpreter, Options, Tensor};
 use super::super::support;
 use super::{DEVICES, divide, exact, infer, named, read, sizes, stem, text};
 
-/// The largest difference of the whole graph and the split programs from the exact logits.
+/// The maximum NMSE of the graph and of the split programs from the exact logits.
 const AGAINST_GOLDEN: f64 = 1e-8;
 
-/// A golden model, and the engine's way to fill its graph's inputs: the only use of names.
+/// A golden model, and the way the engine fills its graph's inputs.
 struct Engine {
     file: GgufFile,
     golden: Golden,
-    /// Tokens that window layers see, and true if the first mask is theirs.
+    /// The number of tokens that window layers see; the flag is true if the first mask is for window layers.
     window: Option<(usize, bool)>,
-    /// True if masks hold distances for slopes per head, not 0.
+    /// True if masks hold distances (for slopes per head) instead of 0.
     slopes: bool,
     masks: Vec<String>,
 }
 
-/// Strips the suffix after `#`, which distinguishes tensors of equal names.
+/// Removes the suffix after `#`, which distinguishes equal names.
 fn plain(name: &str) -> &str {
     name.split_once('#').map_or(name, |(n, _)| n)
 }
@@ -75,7 +75,7 @@ impl Engine {
         }
     }
 
-    /// Returns the tensor's name in the file: the captures have a longer context than the logits.
+    /// Returns the tensor's name in the file; the captures have a longer context than the logits.
     fn tensor<'n>(&self, name: &'n str) -> &'n str {
         match plain(name) {
             "rope_factors_long.weight" => "rope_factors_short.weight",
@@ -95,12 +95,11 @@ impl Engine {
         let ints = |f: &dyn Fn(usize) -> i64| Tensor::ints_of(dims, (0..n).map(f).collect());
         match plain(name) {
             "inp_tokens" => ints(&|i| i64::from(self.golden.tokens[i])),
-            // A text position is equal in time, height and width; its fourth component is 0.
+            // Text positions have equal time, height and width; the fourth component is 0.
             "inp_pos" => ints(&|i| if i < 3 * t { (i % t) as i64 } else { 0 }),
             "rs_s_copy" => ints(&|_| 0),
             "inp_attn_scale" => Tensor::reals_of(dims, vec![1.0; n]),
             "attn_inp_kq_mask" => self.mask(name, dims),
-            // Token `i` has cell `i` and output `i`.
             _ => ints(&|i| i as i64),
         }
     }
@@ -146,7 +145,6 @@ fn golden_of(capture: &Path) -> Option<PathBuf> {
     models.find(|m| stem(m).starts_with(&prefix))
 }
 
-/// Returns a capture's graph with the model's tensor types.
 fn quantised(text: &str, model: &Path) -> (Verified<stage::Model>, Engine) {
     let captured = read(text, &stem(model)).unwrap_or_else(|e| panic!("{}: {e}", stem(model)));
     let mut graph = exact(captured.graph).into_graph();
@@ -189,7 +187,7 @@ fn a_misread_capture_is_noticed() {
     let model = golden_of(&path).expect("in the repository");
     let good = text(&path);
     let activation = ("\"SWIGLU\"", "\"GEGLU\"");
-    // Attention looks for its keys among the values.
+    // Make attention look for its keys among the values.
     let view = ("\"src\":[27],\"view\":27", "\"src\":[31],\"view\":31");
     let turned = ("\"src\":[35],\"view\":27", "\"src\":[35],\"view\":31");
     for changes in [&[activation][..], &[view, turned]] {
@@ -202,7 +200,7 @@ fn a_misread_capture_is_noticed() {
         let nmse = engine.compare(&graph);
         assert!(nmse > 1e-3, "{changes:?}: NMSE {nmse:e}");
     }
-    // A view of one tensor with another as its source is invalid.
+    // A view whose source is another tensor is invalid.
     let torn = good.replacen(turned.0, turned.1, 1);
     let e = read(&torn, "torn").expect_err("two tensors");
     assert!(

@@ -1,6 +1,6 @@
-//! Captured graphs of a widely used engine: read back, planned, and run whole and split, with random or golden weights.
+//! Captured graphs of llama.cpp: read, planned, and run whole and split, with random or golden weights.
 //!
-//! Only the golden tests' inputs depend on tensor names. The reader knows neither names nor architectures, only a
+//! Only inputs of the golden tests depend on tensor names. The reader uses neither names nor architectures, only the
 //! capture's memory.
 
 mod deep;
@@ -30,10 +30,9 @@ use tpc_runtime::{Interpreter, MemoryWeights, Options, Tensor};
 
 use super::support::verified;
 
-/// Numbers of devices to plan every capture for.
 const DEVICES: [usize; 5] = [2, 3, 4, 5, 8];
 
-/// The largest difference of split programs from the whole graph; both compute in f64.
+/// The maximum NMSE of split programs from the whole graph; both compute in f64.
 const AGAINST_WHOLE: f64 = 1e-10;
 
 fn stem(path: &Path) -> String {
@@ -56,7 +55,6 @@ fn read(text: &str, name: &str) -> Result<CapturedGraph, String> {
     }
 }
 
-/// Checks that a graph's factors are inferred without cuts.
 fn infer(graph: &Verified<stage::Model>) -> Result<(), String> {
     let factors = Factors::infer(graph);
     if let Some((inst, cut)) = factors.opaque.first() {
@@ -79,7 +77,6 @@ fn divide(graph: &Verified<stage::Model>, devices: usize) -> Result<Divided, Str
     divide_on(graph, devices, Topology::default())
 }
 
-/// Returns the verified plan for `devices` devices of a machine.
 fn divide_on(
     graph: &Verified<stage::Model>,
     devices: usize,
@@ -92,7 +89,7 @@ fn divide_on(
     carry_out_on(planned, &request)
 }
 
-/// Returns a capture's graph, and its programs with the experts divided by number; `None` without experts.
+/// Returns a capture's graph, and its programs with divided experts; `None` without experts.
 pub(crate) fn divided_experts(
     path: &Path,
     devices: usize,
@@ -129,7 +126,7 @@ fn carry_out_on(planned: PlannedGraph, request: &PlanRequest) -> Result<Divided,
     })
 }
 
-/// Returns the graph with exact caches and masks: f16 rounding may amplify a difference of the last bit.
+/// Returns the graph with exact caches and masks, because f16 rounding may amplify a difference in the last bit.
 fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
     let mut graph = graph.into_graph();
     let values: Vec<_> = graph.values().map(|(v, _)| v).collect();
@@ -142,7 +139,7 @@ fn exact(graph: Verified<stage::Model>) -> Verified<stage::Model> {
     verified(graph)
 }
 
-/// Numbers from −1 to 1, equal for equal names.
+/// Returns random numbers from −1 to 1, equal for equal names.
 fn noise(name: &str) -> impl FnMut() -> f64 {
     let hash = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
     let seed = name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
@@ -158,7 +155,7 @@ pub(crate) fn random_weights(graph: &Graph) -> MemoryWeights {
         let constant = |d: &Dim| d.as_const().expect("weights have constant sizes");
         let ne = ty.dims.each_ref().map(constant);
         assert_eq!(ty.dtype, DType::F32, "captures have f32 weights");
-        // Scaled so that a product keeps its input's magnitude.
+        // Scale weights so that a product keeps its input's magnitude.
         let scale = if ne[1] > 1 {
             (3.0 / ne[0] as f64).sqrt()
         } else {
@@ -184,11 +181,10 @@ fn sizes(ty: &TensorType, bindings: &Bindings) -> [usize; 4] {
     ty.dims.each_ref().map(size)
 }
 
-/// Eight tokens. Every axis that an index counts along has at least eight rows, except the one cell of recurrent
-/// states.
+/// Rows of every axis that an index counts, except the one cell of recurrent states.
 const ROWS: usize = 8;
 
-/// Returns the named outputs of two batches; the second reads the first one's states. Indices are below `rows`.
+/// Returns the named outputs of two batches. The second batch reads the first one's states. Indices are below `rows`.
 pub(crate) fn run_at_random<S: Executable>(
     graph: &Verified<S>,
     weights: &MemoryWeights,
@@ -226,7 +222,7 @@ pub(crate) fn run_at_random<S: Executable>(
     Ok(out)
 }
 
-/// A captured graph with exact numbers, random weights and outputs.
+/// A captured graph without rounding, with random weights and outputs.
 struct Whole {
     graph: Verified<stage::Model>,
     batch: Vec<(Symbol, u64)>,

@@ -1,4 +1,4 @@
-//! tpc's graphs of model files, written as an engine would capture them: read back, they have the same plans.
+//! tpc's graphs of model files, written as captures: reading them back gives the same plans.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,6 @@ use super::writer::capture;
 use super::{carry_out, stem};
 use crate::support::{placement, plan};
 
-/// Returns batch sizes that no model has.
 pub(super) fn batch() -> Bindings {
     Bindings::default()
         .with(Symbol::NTokens, 11)
@@ -44,7 +43,7 @@ fn sums(sharded: &Graph) -> usize {
         .count()
 }
 
-/// Counts layers with a token mixer: a capture counts a layer without one as part of the layer before.
+/// Counts layers with a token mixer. In a capture, a layer without one belongs to the previous layer.
 fn mixing_layers(graph: &Graph) -> usize {
     let mixes = |op: &Op| matches!(op, Op::FlashAttn(_) | Op::SsmConv(_));
     let layers = graph.insts().filter(|(_, d)| mixes(&d.op));
@@ -52,7 +51,7 @@ fn mixing_layers(graph: &Graph) -> usize {
     layers.len()
 }
 
-/// Plans a model's graph and its capture; returns the capture's planning time without verification.
+/// Plans a model's graph and its capture. Returns the time to plan the capture without verification.
 fn check(name: &str, native: &CompiledModel) -> Duration {
     let devices = native.request.devices.len();
     let what = format!("{name} on {devices}");
@@ -75,7 +74,7 @@ fn check(name: &str, native: &CompiledModel) -> Duration {
         mixing_layers(&native.model.graph),
         "{what}"
     );
-    // The first layer may begin elsewhere than in the model's description, and differ from the others by that.
+    // In the capture, the first layer may begin elsewhere, and so differ from the others.
     let (own, kinds) = (planned.choice.distinct, native.planned.choice.distinct);
     assert!(
         own <= kinds + 1,
@@ -104,7 +103,7 @@ fn native_graphs_plan_alike_when_captured() {
     assert!(compared >= 30, "the repository has ten headers");
 }
 
-/// Reading, inference and choice of a real-size model take some tenths of a second. The limit allows for a busy machine
+/// Reading, inference and planning of a real model take some tenths of a second. The limit allows for a busy machine
 /// and unoptimised code.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -124,10 +123,10 @@ fn captures_of_real_size_plan_in_no_time() {
 
 const MANY: usize = 8;
 
-/// The busiest device's limit, in even shares.
+/// The maximum load of the busiest device, as a multiple of an even share.
 const EVEN: f64 = 1.10;
 
-/// Models whose weights eight devices cannot share so evenly, with the reachable load and the reason.
+/// Models that eight devices cannot share so evenly, with the best possible load and the reason.
 const UNEVEN: &[(&str, f64, &str)] = &[];
 
 fn busiest(path: &Path) -> Option<f64> {

@@ -1,7 +1,7 @@
-//! Quality of plans of captured graphs: bytes held twice, collectives, load balance.
+//! The quality of plans for captured graphs: duplicated bytes, collectives, load balance.
 //!
 //! Many of these tiny models have only two heads, too few for eight devices. The load is therefore compared with the
-//! best that the heads allow.
+//! best possible one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,19 +16,18 @@ use super::{DEVICES, Divided, divide, read, stem, text};
 struct Quality {
     devices: usize,
     all: u64,
-    /// In split tensors.
+    /// Bytes in split tensors.
     split: u64,
-    /// Beyond one copy.
+    /// Bytes beyond the first copy.
     twice: u64,
-    /// The busiest device's load over an even share.
+    /// The busiest device's load as a multiple of an even share.
     busiest: f64,
-    /// The busiest device's load if every tensor were shared as evenly as heads allow.
+    /// The minimum of `busiest`, if every tensor were shared as evenly as heads allow.
     possible: f64,
-    /// All-reduces of values per layer; the last entry is outside of layers.
+    /// All-reduces of values per layer; the last entry is for ops outside of layers.
     sums: Vec<usize>,
-    /// All-reduces of norm statistics, likewise.
+    /// All-reduces of norm statistics, by layer as above.
     norms: Vec<usize>,
-    /// Other collectives.
     others: usize,
 }
 
@@ -37,7 +36,7 @@ fn bytes(graph: &Graph, v: Value) -> u64 {
     bytes.expect("weights have constant sizes")
 }
 
-/// Returns the factors that count heads of attention or recurrence.
+/// Returns the factors that count heads of attention or of a recurrence.
 fn heads(d: &Divided) -> BTreeSet<Var> {
     let mut out = BTreeSet::new();
     for (_, data) in d.planned.graph.insts() {
@@ -55,7 +54,7 @@ fn heads(d: &Divided) -> BTreeSet<Var> {
     out
 }
 
-/// Returns the lowest possible load of the busiest device, in even shares. Parts of tensors with heads are divided as
+/// Returns the minimum load of the busiest device, as a multiple of an even share. Parts with heads are divided as
 /// evenly as the number of heads allows, other parts evenly.
 fn possible(d: &Divided, devices: usize) -> f64 {
     let (factors, analysis) = (&d.planned.factors, &d.planned.analysis);
@@ -88,7 +87,7 @@ fn possible(d: &Divided, devices: usize) -> f64 {
     held * devices as f64 / all
 }
 
-/// True if a value is norm statistics, or several together.
+/// True if a value is one or several norm statistics.
 fn of_norms(graph: &Graph, v: Value) -> bool {
     match graph.def_op(v) {
         Op::NormStats(_) => true,
@@ -165,8 +164,7 @@ impl Quality {
     }
 }
 
-/// Captures with a layer that has not two all-reduces, for any number of devices. The usual two follow the token mixer
-/// and the feed-forward.
+/// Captures with a layer that does not have the usual two all-reduces, after the token mixer and the feed-forward.
 const SUMS: &[(&str, &[usize], &str)] = &[
     (
         "cohere2",
@@ -207,7 +205,7 @@ const SUMS: &[(&str, &[usize], &str)] = &[
     ),
 ];
 
-/// Captures with norms over split axes, with the most per layer.
+/// Captures with norms over split axes, with the maximum per layer.
 const NORMS: &[(&str, usize, &str)] = &[
     ("olmo2", 1, "queries and keys are normalised over all heads"),
     ("olmoe", 1, "queries and keys are normalised over all heads"),
@@ -250,13 +248,13 @@ const NORMS: &[(&str, usize, &str)] = &[
 /// mirrored; with one head, also the query projections.
 const LATENT: &[&str] = &["deepseek2", "mistral4", "minicpm3"];
 
-/// The minimum share of bytes in split tensors, without latent attention.
+/// The minimum fraction of bytes in split tensors, without latent attention.
 const SPLIT: f64 = 0.96;
 
-/// The limit of the busiest device's load over the least that heads allow.
+/// The maximum of the busiest device's load, as a multiple of the minimum that heads allow.
 const NEAR: f64 = 1.07;
 
-/// Captures with a higher limit, because the plan trades balance for other costs.
+/// Captures with a higher maximum, because the plan accepts imbalance to lower other costs.
 const FURTHER: &[(&str, f64, &str)] = &[(
     "qwen35mtp",
     1.14,
@@ -291,7 +289,7 @@ impl Quality {
             self.sums[..layers].iter().all(|n| sums.contains(n)),
             "{what}"
         );
-        // The lookup of split embeddings needs one sum.
+        // The lookup in split embeddings needs one sum.
         assert!(self.sums[layers] <= 1, "{what}");
         let norms = NORMS.iter().find(|s| of(&s.0)).map_or(0, |s| s.1);
         assert!(self.norms[..layers].iter().all(|&n| n <= norms), "{what}");
@@ -299,7 +297,6 @@ impl Quality {
         if !latent {
             assert!(self.split as f64 >= SPLIT * self.all as f64, "{what}");
             let near = FURTHER.iter().find(|s| of(&s.0)).map_or(NEAR, |s| s.1);
-            // Whole tensors are few, but every device holds them.
             let whole =
                 (self.all - self.split) as f64 / self.all as f64 * (self.devices - 1) as f64;
             assert!(self.busiest <= near * self.possible + whole, "{what}");

@@ -1,4 +1,4 @@
-//! Engine habits that are easily misread: small captures that are planned, split and compared with the whole.
+//! Small captures with forms that are easily misread: planned, split and compared with the whole graph.
 
 use tpc_ir::op::Op;
 use tpc_ir::{DType, Graph};
@@ -15,7 +15,7 @@ const CELLS: u64 = 24;
 const HEADS: u64 = 4;
 const HEAD: u64 = 16;
 
-/// Returns links that cost no time, so that the planner splits every class.
+/// Returns links without cost, so that the planner splits every class.
 fn free_links() -> Topology {
     Topology {
         link: Link::new(1e18, 0.0),
@@ -23,7 +23,7 @@ fn free_links() -> Topology {
     }
 }
 
-/// Reads, plans and runs a capture on 2 to 5 devices; returns the plan for two.
+/// Reads, plans and runs a capture on 2 to 5 devices. Returns the plan for two.
 fn check(w: &Writer) -> Divided {
     let captured = read(&w.text, "small").unwrap_or_else(|e| panic!("{e}\n{}", w.text));
     let text = captured.graph.to_string();
@@ -82,7 +82,7 @@ fn cache(w: &mut Writer, name: &str, ne: [u64; 4]) -> Tensor {
     w.leaf(F32, ne)
 }
 
-/// Makes a value the graph's result by an op that is not split.
+/// Makes a value the graph's result through an op that is not split.
 fn finish(w: &mut Writer, x: Tensor) {
     w.params = vec![1.0_f32.to_bits()];
     w.op("SOFT_MAX", x.ne, &[x]);
@@ -171,7 +171,6 @@ fn a_transposed_cache_is_written_element_by_element() {
     let (k, v) = (project(&mut w, "k", x, row), project(&mut w, "v", x, row));
     let ck = cache(&mut w, "ck", [row, CELLS, 1, 1]);
     store(&mut w, k, index, ck);
-    // Element (channel, cell) is at channel · cells + cell.
     let cv = cache(&mut w, "cv", [row, CELLS, 1, 1]);
     w.flags = 1;
     let elements = w.leaf(DType::I64, [row * TOKENS, 1, 1, 1]);
@@ -266,7 +265,6 @@ fn inputs_may_have_heads() {
         let y = w.reshape(y, [HEAD, HEADS, TOKENS, 1]);
         w.params = vec![1e-5_f32.to_bits()];
         let y = w.op("RMS_NORM", [HEAD, HEADS, TOKENS, 1], &[y]);
-        // Each head's decay, for every token.
         w.flags = flags;
         let decay = w.leaf(F32, [1, HEADS, TOKENS, 1]);
         let y = w.op("MUL", [HEAD, HEADS, TOKENS, 1], &[y, decay]);
@@ -389,7 +387,7 @@ fn keys_that_tpc_does_not_know_are_passed_over() {
     let y = project(&mut w, "down", y, EMBD);
     finish(&mut w, y);
     let plain = check(&w).sharded;
-    // Some captures name the memory of a tensor.
+    // Some captures name a tensor's memory.
     let host = "\"buffer\":\"host\",\"flags\"";
     w.text = w.text.replace("\"flags\"", host);
     assert_eq!(check(&w).sharded, plain);

@@ -1,4 +1,5 @@
-//! Every capture, planned for several numbers of devices: split programs compute the whole, with any tensor names.
+//! Every capture, planned for several numbers of devices: split programs compute the whole graph. Tensor names do not
+//! matter.
 
 use std::path::Path;
 
@@ -7,10 +8,9 @@ use tpc_ir::{Graph, Output};
 use super::super::support;
 use super::{DEVICES, Whole, divide, infer, read, stem, text};
 
-/// Captures that cannot be planned or run, with the reason.
 const FAILING: &[(&str, &str)] = &[];
 
-/// Reads, plans for every number of devices, runs and compares all forms.
+/// Plans a capture for every number of devices, runs the plans and compares the results.
 fn check(path: &Path) -> Result<(), String> {
     let captured = read(&text(path), &stem(path))?;
     infer(&captured.graph)?;
@@ -38,7 +38,7 @@ fn captures_are_planned_and_run_split_as_whole() {
     }
 }
 
-/// Returns the capture with other tensor names and unmarked inputs.
+/// Returns the capture with other tensor names and without marks on inputs.
 fn anonymous(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.lines().enumerate() {

@@ -8,7 +8,7 @@ use tpc_ir::{Bindings, DType, Dim, Graph, Inst, Op, Output, RANK, Value};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tensor {
-    /// The number of the line, from 0.
+    /// The line number, from 0.
     pub(super) id: usize,
     /// The line of the tensor that owns the memory.
     pub(super) root: usize,
@@ -32,7 +32,7 @@ impl Tensor {
         self.nb == packed(self.dtype, self.ne)
     }
 
-    /// Returns the bytes from one index to the next, along an axis of `n` indices.
+    /// Returns the distance in bytes between indices along an axis of `n` indices.
     fn step(&self, axis: usize, n: u64) -> u64 {
         if axis == 0 {
             assert!(n.is_multiple_of(self.dtype.block_len()), "whole blocks");
@@ -47,11 +47,11 @@ impl Tensor {
 pub(super) struct Writer {
     pub(super) text: String,
     next: usize,
-    /// The op's parameters in the next line.
+    /// The parameters in the next line.
     pub(super) params: Vec<u32>,
     /// The flags of the next line: 1 for an input, 2 for an output.
     pub(super) flags: u64,
-    /// The tensor's name in the next line.
+    /// The tensor name in the next line.
     pub(super) name: Option<String>,
 }
 
@@ -96,7 +96,7 @@ impl Writer {
         self.line("NONE", &[], false, Writer::of(dtype, ne))
     }
 
-    /// Appends an f32 tensor that owns its memory.
+    /// Appends an f32 tensor with its own memory.
     pub(super) fn op(&mut self, op: &str, ne: [u64; RANK], src: &[Tensor]) -> Tensor {
         self.typed(op, DType::F32, ne, src)
     }
@@ -111,7 +111,7 @@ impl Writer {
         self.line(op, src, false, Writer::of(dtype, ne))
     }
 
-    /// Writes a view, `at` bytes into another tensor's memory.
+    /// Writes a view at byte `at` of another tensor's memory.
     pub(super) fn view(
         &mut self,
         op: &str,
@@ -134,12 +134,11 @@ impl Writer {
         )
     }
 
-    /// Appends an op that writes to the memory of `to`.
     pub(super) fn write(&mut self, op: &str, src: &[Tensor], to: Tensor) -> Tensor {
         self.line(op, src, true, to)
     }
 
-    /// Reshapes: a view if the tensor is packed, otherwise a copy.
+    /// Reshapes a packed tensor by a view, other tensors by a copy.
     pub(super) fn reshape(&mut self, t: Tensor, ne: [u64; RANK]) -> Tensor {
         if t.is_packed() {
             self.view("RESHAPE", t, ne, packed(t.dtype, ne), 0)
@@ -179,10 +178,10 @@ struct Capture<'g> {
     last_use: BTreeMap<Value, Inst>,
 }
 
-/// Returns the capture of a host graph with these batch sizes.
+/// Returns the capture of a host graph for these batch sizes.
 ///
 /// # Panics
-/// Panics if the graph reads a state after it was overwritten, or has an op of sharded graphs. No engine does either.
+/// Panics if the graph reads an overwritten state, or has an op of sharded graphs.
 pub(super) fn capture(graph: &Graph, bindings: Bindings) -> String {
     let named = graph.outputs.iter().filter_map(|o| match o {
         Output::Named(_, v) => Some(*v),
@@ -223,7 +222,7 @@ impl Capture<'_> {
         std::array::from_fn(|i| self.eval(&self.graph.value(v).ty.dims[i]))
     }
 
-    /// Returns the memory that an op changes; no other op may read the old content.
+    /// Returns the memory that an op changes. No later op may read the old content.
     fn overwritten(&self, inst: Inst) -> Tensor {
         let old = self.graph.inst(inst).operands[0];
         assert_eq!(
@@ -272,7 +271,6 @@ impl Capture<'_> {
                 all
             }
             Op::Sum(s) if s.axis != 0 => {
-                // An engine adds the slices one by one.
                 let axis = s.axis as usize;
                 let mut sum = w.slice(src[0], axis, 0, 1);
                 for i in 1..src[0].ne[axis] {
@@ -334,9 +332,9 @@ impl Capture<'_> {
     }
 }
 
-/// Returns the name and parameters of an op whose counterpart has the same operands and one packed result.
+/// Returns an op's ggml name and parameters, if ggml's op has the same operands and one packed result.
 fn plain(op: &Op) -> (String, Vec<u32>) {
-    // Ops that the IR names as ggml does, in lower case.
+    // The IR has ggml's names in lower case.
     let upper = op.name().to_uppercase();
     let (name, params) = match op {
         Op::Unary(_)

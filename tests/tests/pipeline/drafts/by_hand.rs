@@ -1,4 +1,4 @@
-//! A transformer with drafting blocks, computed without graphs from the file's tensors.
+//! A transformer with drafting blocks, computed directly from the file's tensors.
 
 use tpc_core::golden::distance;
 use tpc_runtime::WeightSource;
@@ -34,7 +34,6 @@ impl Model<'_> {
         self.rows(name).map(|rows| rows.concat())
     }
 
-    /// Returns `w · x`, plus the bias if the file has one.
     fn linear(&self, stem: &str, x: &[f64]) -> Row {
         let w = self.rows(&format!("{stem}.weight"));
         let w = w.unwrap_or_else(|| panic!("no {stem}"));
@@ -46,7 +45,7 @@ impl Model<'_> {
         y
     }
 
-    /// Returns the RMS norm with that weight; `x` without a norm.
+    /// Returns the RMS norm; returns `x` if the file has no norm.
     fn norm(&self, stem: &str, x: &[f64]) -> Row {
         let Some(weight) = self.row(&format!("{stem}.weight")) else {
             return x.to_vec();
@@ -108,7 +107,7 @@ impl Model<'_> {
         xs.iter().enumerate().map(one).collect()
     }
 
-    /// Returns the stem of a block's own tensor, or the model's.
+    /// Returns a block's own tensor if it has one, otherwise the model's.
     fn own(&self, layer: usize, own: &str, other: &str) -> String {
         let own = format!("blk.{layer}.{own}");
         match self.0.header().tensor(&format!("{own}.weight")) {
@@ -117,7 +116,7 @@ impl Model<'_> {
         }
     }
 
-    /// Returns the model's and each draft's logits, as the usual engine computes them.
+    /// Returns the logits of the model and of each draft.
     fn logits(&self, tokens: &[u32], layers: usize, drafts: usize) -> Vec<Row> {
         let fed = tokens.len() - drafts;
         let embedding = |stem: &str, t: u32| -> Row {
@@ -155,7 +154,6 @@ fn add(a: &[f64], b: &[f64]) -> Row {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-/// Dense blocks, with and without their optional tensors.
 #[test]
 fn drafts_are_what_their_formulas_say() {
     for optionals in [0, 1] {

@@ -1,4 +1,4 @@
-//! Drafting blocks, planned with the model. The blocks share the model's weights and caches.
+//! Drafting blocks, which share the model's weights and caches.
 
 mod by_hand;
 
@@ -22,13 +22,13 @@ use super::random::Rng;
 use super::support::{FileWeights, placement, round_trip};
 use super::synthetic::make;
 
-/// Error bound if only the order of sums differs.
+/// The maximum NMSE if only the order of sums differs.
 const AGAINST_WHOLE: f64 = 1e-10;
-/// Error bound if a different order of sums may also round a cached number differently.
+/// The maximum NMSE if another order of sums may change the rounding of cached numbers.
 const ROUNDED: f64 = 1e-7;
 
-/// Small models of every kind of block: attention to heads, gated and latent; dense and with experts; with a window;
-/// next to recurrent layers; several in sequence.
+/// Small models with every kind of block: attention with heads, gated and latent; dense and with experts; with a
+/// window; next to recurrent layers; several in sequence.
 const SYNTHETIC: [&str; 7] = [
     "qwen35-tiny:drafts=1,layers=3,type=q8_0",
     "qwen35moe-tiny:drafts=2,type=q4_0",
@@ -60,7 +60,6 @@ fn with_drafts(paths: Vec<PathBuf>, synthetic: &[&str]) -> Vec<(String, GgufFile
     out
 }
 
-/// Returns golden models with drafting blocks, and small ones of every kind.
 fn models() -> Vec<(String, GgufFile)> {
     with_drafts(goldens(), &SYNTHETIC)
 }
@@ -79,7 +78,6 @@ fn planned(name: &str, file: &GgufFile, placement: &Placement) -> CompiledModel 
         .unwrap_or_else(|d| panic!("{name}: {} {}", d[0].code, d[0]))
 }
 
-/// Tokens that differ from their neighbours.
 fn tokens(n: u32, compiled: &CompiledModel) -> Vec<u32> {
     let vocab = compiled.model.summary.n_vocab as u32;
     (0..n).map(|i| (i * 37 + i * i + 3) % vocab).collect()
@@ -87,7 +85,7 @@ fn tokens(n: u32, compiled: &CompiledModel) -> Vec<u32> {
 
 type Logits = Vec<Vec<f64>>;
 
-/// Feeds `tokens` in batches of `sizes`; the last few tokens are only predicted.
+/// Feeds `tokens` in batches of `sizes`; the last tokens are only predicted.
 fn run<S: Executable>(
     graph: &Verified<S>,
     file: &GgufFile,
@@ -194,7 +192,7 @@ fn drafts_token_by_token_equal_those_of_one_batch() {
     }
 }
 
-/// Two sequences of unequal length in a batch draft as each does alone.
+/// Two sequences of unequal length in a batch have the same drafts as alone.
 #[test]
 fn sequences_draft_as_if_alone() {
     for (name, file) in models() {
@@ -283,7 +281,7 @@ fn drafts_have_quantised_caches_too() {
                     ..drafting(devices)
                 }
             };
-            // Latent heads of some models are not whole blocks of the cache type. tpc refuses these models with and
+            // In some models, latent heads are not whole blocks of the cache type. tpc refuses these models with and
             // without drafts.
             let Ok(whole) = crate::support::compiled(&file, &cached(1)) else {
                 continue;
@@ -337,7 +335,7 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
             assert!(help.contains("--spec-type draft-mtp"), "{what}");
             let (compiled, both) = report_of(Drafting::Mtp);
             assert!(both.diagnostics.iter().all(|d| d.code != "TPC0330"));
-            // The plan includes every tensor of the file, and the added bytes equal the report's bytes for drafts.
+            // The plan includes every tensor of the file, and reports the added bytes as drafts.
             assert_eq!(both.model.unused_bytes, 0, "{what}");
             let held = totals(&both).0 - both.mirrored_bytes;
             assert_eq!(held, both.model.bytes, "{what}");

@@ -1,4 +1,4 @@
-//! The page of the book with tables generated from the code.
+//! Compares the generated tables in the book with the code.
 
 use std::fmt::Write;
 use std::fs;
@@ -36,7 +36,7 @@ fn differences() -> String {
     out
 }
 
-/// Replaces the text between `<!-- NAME -->` and the next `<!-- end -->` of the page.
+/// Replaces the text between `<!-- NAME -->` and the next `<!-- end -->`.
 fn with(page: &str, name: &str, text: &str) -> String {
     let open = format!("<!-- {name} -->\n");
     let (before, rest) = page.split_once(&open).expect("the page has the mark");
@@ -50,7 +50,6 @@ fn the_page_of_the_book_is_up_to_date() {
     let found = fs::read_to_string(&path).expect("the page");
     let mut expected = with(&found, "forms", &forms());
     expected = with(&expected, "differences", &differences());
-    // The figures need all captures.
     if let Some(table) = agreement() {
         expected = with(&expected, "agreement", &table);
     }

@@ -1,4 +1,4 @@
-//! Small captures in forms that the engine refuses; each has an equivalent form that it takes.
+//! Small captures that the engine refuses; each has an equivalent that the engine accepts.
 
 use std::fmt::Write;
 
@@ -129,13 +129,13 @@ impl Port {
         )
     }
 
-    /// Activations [16, columns].
+    /// Returns activations [16, columns].
     fn input_x(&mut self, columns: [u64; 3]) -> T {
         let [a, b, c] = columns;
         self.input("x", "f32", [16, a, b, c])
     }
 
-    /// Queries [8 · 4, columns], split by heads.
+    /// Returns queries [8 · 4, columns], split by heads.
     fn queries(&mut self, columns: [u64; 3]) -> T {
         let x = self.input_x(columns);
         let w = self.weight("blk.0.attn_q.weight", [16, 32, 1, 1]);
@@ -244,7 +244,7 @@ pub(super) const FORMS: &[Form] = &[
         },
     },
     Form {
-        name: "gate of what was put together",
+        name: "gate of concatenated values",
         build: |p| {
             let x = p.input_x([3, 1, 1]);
             let gate = p.weight("blk.0.ffn_gate.weight", [16, 32, 1, 1]);
@@ -257,7 +257,7 @@ pub(super) const FORMS: &[Form] = &[
         },
     },
     Form {
-        name: "halves of what was put together",
+        name: "halves of concatenated values",
         build: |p| {
             let x = p.input_x([3, 1, 1]);
             let gate = p.weight("blk.0.ffn_gate.weight", [16, 32, 1, 1]);

@@ -1,4 +1,4 @@
-//! The most frequently reported form: a rotation of flattened queries and keys in every layer of a model.
+//! The most frequently reported form: a rotation of flattened queries and keys in every layer.
 
 use serde_json::{Value, json};
 use tpc_diag::Severity;
@@ -14,7 +14,7 @@ fn rotated(text: &str) -> String {
         "id": 9999, "name": "rotation", "op": "NONE", "type": "f32", "ne": [128, 128, 1, 1],
         "nb": [4, 512, 65536, 65536], "params": [], "src": [], "view": -1, "view_offs": 0, "flags": 0,
     })];
-    // The replacement of each tensor, as source and as owner of memory.
+    // Each tensor's replacement, as source and as owner of memory.
     let mut now: Vec<(i64, i64, i64)> = Vec::new();
     for line in text.lines() {
         let mut t: Value = serde_json::from_str(line).expect("a record");
@@ -78,7 +78,7 @@ fn rotations_of_every_layer_are_repaired() {
         "{:?}",
         repaired.failed
     );
-    // Queries and keys at once, in two layers.
+    // Queries and keys are repaired together, in two layers.
     assert_eq!(repaired.repairs.len(), 2);
     let (before, after) = (run(&records), run(&repaired.records));
     assert_eq!(before.len(), after.len());
@@ -96,7 +96,7 @@ fn rotations_of_every_layer_are_repaired() {
         told[2]
     );
     let diff = told[2].help.clone().unwrap_or_default().to_string();
-    // One line per needed op; unaffected ops do not appear.
+    // The diff has one line per necessary op, and omits unaffected ops.
     let lines: Vec<&str> = diff.lines().collect();
     assert_eq!(lines.len(), 8, "{diff}");
     let new: Vec<&str> = diff.lines().filter(|l| l.starts_with('+')).collect();

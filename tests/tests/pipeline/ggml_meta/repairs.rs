@@ -1,4 +1,4 @@
-//! Repairs of graphs that ggml refuses: found by saturation, accepted by its rules, equal when executed.
+//! Repairs of graphs that ggml refuses: found by saturation, accepted by ggml's rules, equal when executed.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ fn repaired(form: &Form, equations: &[&'static Equation]) -> RepairedGraph {
     repair(&records(form), &Setup::new(2), equations, Limits::default())
 }
 
-/// Numbers that depend on a name.
+/// Returns numbers that depend on a name.
 fn noise(name: &str, n: usize) -> Vec<f64> {
     let mix = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
     let mut rng = Rng::new(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix));
@@ -40,7 +40,7 @@ fn weights(graph: &Graph) -> MemoryWeights {
     out
 }
 
-/// Returns a capture's results on random numbers that depend only on names.
+/// Returns a capture's results on random numbers, which depend only on names.
 pub(super) fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     let text = capture::write(records);
     let read = capture::read(&text, "form").unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -135,7 +135,7 @@ fn every_equation_is_needed_by_some_form() {
 fn both_sides_of_an_equation_are_equal_when_executed() {
     let mut applied: BTreeMap<&str, usize> = BTreeMap::new();
     let alone = EQUATIONS.iter().map(std::slice::from_ref);
-    // Each equation alone, and all together: the terms of one equation may match another.
+    // Try each equation alone, and all together: the terms of one equation may match another.
     for equations in alone.chain([EQUATIONS]) {
         for form in FORMS {
             let limits = Limits::default();

@@ -1,4 +1,4 @@
-//! Predicted against observed verdicts on captured graphs.
+//! Compares predicted with observed verdicts on captured graphs.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,6 @@ fn word(o: Verdict) -> &'static str {
     }
 }
 
-/// A model with an unexpected verdict.
 pub(super) struct Different {
     pub(super) model: &'static str,
     pub(super) column: &'static str,
@@ -81,7 +80,7 @@ pub(super) const DIFFERENT: [Different; 2] = [
     },
 ];
 
-/// Compared columns, with the numbers of verdicts and of matches.
+/// The compared columns, with the numbers of verdicts and of matches.
 const AGREEMENT: [(&str, usize, usize); 8] = [
     ("tp2", 54, 54),
     ("kvq8", 54, 54),
@@ -95,9 +94,9 @@ const AGREEMENT: [(&str, usize, usize); 8] = [
 
 #[derive(Default)]
 struct Compared {
-    /// Per column: verdicts and matches.
+    /// Verdicts and matches by column.
     columns: BTreeMap<String, (usize, usize)>,
-    /// Disagreements: model, column, observed, found.
+    /// Disagreements: model, column, observed, predicted.
     differ: Vec<[String; 4]>,
     models: usize,
 }
@@ -133,7 +132,6 @@ fn compare() -> (Compared, usize) {
     (out, observed.len())
 }
 
-/// Returns the table for the book; `None` if captures are missing.
 pub(super) fn agreement() -> Option<String> {
     let (found, all) = compare();
     let mut out = String::from("| column | compared | agree |\n|---|---|---|\n");
@@ -167,7 +165,7 @@ fn verdicts_agree_with_what_was_observed() {
     }
 }
 
-/// Captures without logits to compare, and true if the engine ran them on two devices.
+/// Captures without logits. The flag is true if the engine ran the capture on two devices.
 #[test]
 fn captures_without_logits_run_or_abort() {
     for (name, runs) in [
@@ -191,7 +189,6 @@ fn named(name: &str) -> Option<Vec<Record>> {
     Some(capture::records(&text).unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// Returns the first refused op and its class.
 fn refused(name: &str) -> Option<(String, FaultKind)> {
     let records = named(name)?;
     let found = meta::infer(&records, &Setup::new(2));
@@ -202,12 +199,10 @@ fn refused(name: &str) -> Option<(String, FaultKind)> {
 #[test]
 fn without_their_names_refused_architectures_fail_at_an_op() {
     assert_eq!(refused("llama-dense"), None);
-    // A norm over all heads.
     assert_eq!(
         refused("olmo2-dense"),
         Some(("RMS_NORM".to_owned(), FaultKind::Rows))
     );
-    // The states after a delta rule's result.
     assert_eq!(
         refused("qwen35-dense"),
         Some(("VIEW".to_owned(), FaultKind::Shape))

@@ -1,4 +1,4 @@
-//! Small capture files that describe large graphs: chains of concatenations and views, one value joined in every order,
+//! Small capture files that describe large graphs: chains of concatenations and views, values joined in every order,
 //! huge pads and repetitions, many readers of one value, ops with many operands.
 //!
 //! tpc plans, proves and runs each capture at a small size, and checks it by ggml's rules. Each step must quickly give
@@ -51,7 +51,6 @@ impl Writer {
         let nb = [4, 4 * ne[0], 4 * ne[0] * ne[1], 4 * ne[0] * ne[1] * ne[2]];
         ne[axis] = len;
         let owner = self.lines[of]["view"].as_i64().unwrap_or(-1);
-        // The writer does not compute the layout of a view of a view.
         assert_eq!(owner, -1);
         self.put("VIEW", ne, nb, &[], &[of], (of as i64, start * nb[axis]))
     }
@@ -89,7 +88,7 @@ fn blowup(rng: &mut Rng) -> Writer {
         5 => many_operands(&mut w, rng, h),
         _ => any(&mut w, rng, h, length),
     }
-    // Adds a second product, so that both sides can be split.
+    // Add a second product, so that both sides can be split.
     let last = w.lines.len() - 1;
     let [a, b, c, d] = w.ne[last];
     if a <= 1 << 20 && rng.one_in(2) {
@@ -125,7 +124,7 @@ fn chain_of_views(w: &mut Writer, rng: &mut Rng, h: usize, rows: u64, length: u6
     }
 }
 
-/// Joins a value with itself again and again, along random axes.
+/// Joins a value repeatedly with itself, along random axes.
 fn doubled(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let axes = rng.range(1, 4);
     let mut all = h;
@@ -138,7 +137,6 @@ fn doubled(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     }
 }
 
-/// Joins values in any order, with products between.
 fn tree(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {
@@ -176,7 +174,7 @@ fn padded(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     w.add("SUM_ROWS", [1, b, c, d], &[], &[at]);
 }
 
-/// Adds many readers of one value, and the sum of their results.
+/// Adds many readers of one value, and sums their results.
 fn fan(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let op = *rng.pick(&["SILU", "SOFT_MAX", "RMS_NORM", "FOO"]);
     let ne = w.ne[h];
@@ -198,7 +196,7 @@ fn many_operands(w: &mut Writer, rng: &mut Rng, h: usize) {
     w.add("FOO", w.ne[h], &[], &vec![h; n]);
 }
 
-/// Appends random ops on random values; the reader must refuse operands that do not fit.
+/// Appends random ops on random values. The reader must refuse unsuitable operands.
 fn any(w: &mut Writer, rng: &mut Rng, h: usize, length: u64) {
     let mut made = vec![h];
     for _ in 0..length {
@@ -240,7 +238,6 @@ fn numeric(compiled: &CompiledModel, feed: &Feed) -> &'static str {
     }
 }
 
-/// Plans a capture, proves the plan, and runs it small.
 fn planned(text: &str, devices: u64) -> &'static str {
     let captured = match capture::read(text, "blowup") {
         Ok(captured) => captured,
@@ -267,7 +264,7 @@ fn linted(text: &str, devices: u64) -> &'static str {
     }
 }
 
-/// Returns captures of former failures: long chains, a value doubled repeatedly, a pad of 1.6 GB, an op of a million
+/// Returns captures that failed before: long chains, a value doubled repeatedly, a pad of 1.6 GB, an op with a million
 /// operands.
 fn known() -> Vec<(String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data/attacks");

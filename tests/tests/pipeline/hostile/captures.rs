@@ -22,7 +22,7 @@ const KEYS: [&str; 11] = [
     "flags",
 ];
 
-/// Ops that the captures lack: rare and unknown ones.
+/// Rare and unknown ops, which the captures do not have.
 const OPS: [&str; 12] = [
     "SET",
     "CPY",
@@ -85,7 +85,6 @@ fn change_number(of: &mut Json, rng: &mut Rng) {
     }
 }
 
-/// Changes a record, a reference or the order of records.
 fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
     let at = rng.range(0, lines.len() as u64 - 1) as usize;
     let other = rng.range(0, lines.len() as u64 - 1) as usize;
@@ -102,7 +101,7 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
         3 => {
             lines.truncate(at + 1);
         }
-        // Copies the value of a key from another record.
+        // Copy the value of a key from another record.
         4..=6 => {
             let key = *rng.pick(&KEYS[2..]);
             lines[at][key] = lines[other][key].clone();
@@ -112,7 +111,6 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
             lines[at]["type"] =
                 json!(rng.pick(&["f32", "f16", "i32", "i64", "q8_0", "q4_K", "odd"]));
         }
-        // A view of another tensor, or no view.
         9 => {
             lines[at]["view"] = if rng.one_in(2) {
                 json!(-1)
@@ -121,7 +119,7 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
             }
         }
         10 | 11 => {
-            // An earlier operand, so that the record still makes sense.
+            // Choose an earlier operand, so that the record still makes sense.
             let earlier = rng.range(0, at as u64);
             let n = lines[at]["src"].as_array().map_or(0, Vec::len);
             if n > 0 {
@@ -130,7 +128,6 @@ fn mutate(lines: &mut Vec<Json>, rng: &mut Rng) {
             }
         }
         12 => {
-            // Sizes and strides that fit together.
             let n = rng.range(1, 9);
             let axis = rng.range(0, 3) as usize;
             lines[at]["ne"][axis] = json!(n);
@@ -197,7 +194,7 @@ pub(super) fn damaged(runs: u64, tally: &mut Tally) {
                     Ok(captured) => captured,
                     Err(e) => {
                         assert!(!e.help().is_empty());
-                        // The error must describe the capture's fault; TPC0187 would blame the reader's graph.
+                        // The error must describe the capture's fault. TPC0187 would blame the reader.
                         assert_ne!(e.code(), "TPC0187", "{e}");
                         return e.code().id;
                     }

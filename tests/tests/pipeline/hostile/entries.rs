@@ -1,8 +1,8 @@
-//! Every entry that reads a file: each subcommand, with each of its files damaged, in each format and for each target,
-//! run as by users but in this process.
+//! Every entry that reads a file: each subcommand runs in this process with each of its files damaged, in each format
+//! and for each target.
 //!
-//! `TPC_CASES` sets the number of cases, `TPC_HOSTILE_SEED` the first seed, and `TPC_ENTRY` (such as `lint graph`)
-//! selects an entry. A case fails if it panics or exceeds [`SLOWEST`] of CPU time or [`MOST`] of memory.
+//! `TPC_CASES` sets the number of cases, `TPC_HOSTILE_SEED` the first seed; `TPC_ENTRY` (such as `lint graph`) selects
+//! an entry. A case fails if it panics or exceeds [`SLOWEST`] of CPU time or [`MOST`] of memory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,10 +17,9 @@ use tpc_tests::Sweep;
 
 const SLOWEST: Duration = Duration::from_secs(2);
 
-/// Memory that a case may add to the process, in KiB.
+/// The memory that a case may add to the process, in KiB.
 const MOST: u64 = 500 << 10;
 
-/// Every argument that names a file.
 const ENTRIES: &[(&str, &str, Input)] = &[
     ("plan", "model", Input::Gguf),
     ("plan", "graph", Input::Capture),
@@ -196,7 +195,7 @@ struct Case {
 }
 
 fn failure(case: &Case) -> Option<String> {
-    // The peak of this case alone.
+    // Reset the peak, to measure only this case.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let before = status("VmHWM");
     let started = on_processor();
@@ -221,7 +220,7 @@ fn failure(case: &Case) -> Option<String> {
     ))
 }
 
-/// Runs cases; keeps failing files in the folder `TPC_KEEP`, if set.
+/// Runs cases. Keeps failing files in the folder `TPC_KEEP`, if set.
 pub(super) fn damaged() -> (u64, Vec<String>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
     let cases = number("TPC_CASES").unwrap_or(Sweep::asked().pick(160, 3000));

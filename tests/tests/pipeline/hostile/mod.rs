@@ -1,8 +1,8 @@
-//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc answers with a plan
-//! or a diagnostic, soon and without much memory.
+//! Hostile input: damaged files, odd and impossible models, damaged captures, mangled IR text. tpc must quickly give a
+//! plan or a diagnostic, without much memory.
 //!
 //! [`worker`] is a test that runs a job if its environment variables name one. Other tests start it as a process, to
-//! measure its peak memory and end endless loops. `TPC_HOSTILE_RUNS` sets the number of mutations of each kind.
+//! measure its peak memory and to end endless loops. `TPC_HOSTILE_RUNS` sets the number of mutations of each kind.
 
 mod blowups;
 mod captures;
@@ -34,20 +34,20 @@ use tpc_passes::lower::lower;
 
 use crate::random::Rng;
 
-/// Time limit of a run: ten times the longest on a quiet machine.
+/// The time limit of a run: ten times the longest run on a quiet machine.
 const SLOWEST: Duration = Duration::from_secs(1);
 
-/// Growth of the process over all runs, in KiB.
+/// The maximum growth of the process over all runs, in KiB.
 const MEMORY: u64 = 64 << 10;
 
-/// Growth for jobs that run small models, in KiB.
+/// The maximum growth for jobs that run small models, in KiB.
 const NUMERIC_MEMORY: u64 = 480 << 10;
 
-/// Addresses in KiB that planning reserves per thread, for up to eight threads after the first: the stack, which uses
-/// few pages, and guard pages.
+/// The address space in KiB that planning reserves per thread, for up to eight additional threads: the stack, which
+/// uses few pages, and guard pages.
 const STACK: u64 = (64 << 10) + 64;
 
-/// Addresses of all these threads, in KiB.
+/// The address space of all these threads, in KiB.
 fn stacks() -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
     (processors as u64 - 1) * STACK
@@ -75,7 +75,6 @@ impl Model {
         }
     }
 
-    /// Builds a small model with every optional tensor.
     fn small(arch: &str) -> Model {
         let numbers = [
             ("block_count", 2_u32),
@@ -147,7 +146,7 @@ impl Model {
         model
     }
 
-    /// Adds the tensors that the metadata require; returns false without such tensors.
+    /// Adds the tensors that the metadata require. Returns false if it cannot.
     fn complete(&mut self) -> bool {
         let Ok(header) = self.writer().header() else {
             return false;
@@ -178,7 +177,7 @@ impl Model {
         self.pairs.push((key, value.into()));
     }
 
-    /// Describes the pairs that the small model lacks.
+    /// Describes the pairs that the small model does not have.
     fn brief(&self, seed: u64) -> String {
         let arch = self
             .pairs
@@ -208,7 +207,6 @@ impl Model {
         w
     }
 
-    /// Returns the header's bytes; `None` if the writer refuses the model.
     fn bytes(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.writer().write_header(&mut bytes).ok()?;
@@ -280,7 +278,7 @@ fn mutate(model: &mut Model, rng: &mut Rng) {
         let at = rng.range(0, model.pairs.len() as u64 - 1) as usize;
         match rng.range(0, 11) {
             0 => drop(model.pairs.remove(at)),
-            // Many layers take their time and memory by right.
+            // A model with many layers may take long and need much memory.
             1 if model.pairs[at].0.ends_with(".block_count") => {}
             1 => model.pairs[at].1 = odd_value(rng),
             2 => {
@@ -403,7 +401,7 @@ fn brief(p: &Placement) -> String {
 #[derive(Default)]
 struct Tally {
     runs: u64,
-    /// By outcome: `ok` or a code.
+    /// Counts by outcome: `ok` or a code.
     outcomes: BTreeMap<String, u64>,
     slowest: Duration,
     slowest_what: String,
@@ -421,7 +419,7 @@ impl Tally {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(&f));
         let mut took = start.elapsed();
-        // Other processes may have used the processor or its caches, so the least time counts.
+        // Other processes may have used the processor or its caches, so the minimum time counts.
         let mut again = if took > SLOWEST / 20 { 3 } else { 0 };
         while outcome.is_ok() && again > 0 {
             let before = on_processor();
@@ -469,7 +467,7 @@ fn code_of(result: Result<(), Vec<Diagnostic>>) -> &'static str {
         Ok(()) => "ok",
         Err(diagnostics) => {
             let first = diagnostics.first().expect("a refusal says why");
-            // A plan that the verifier rejects is never the input's fault.
+            // If the verifier rejects a plan, this is never the input's fault.
             assert_ne!(first.code, "TPC0390", "{first}");
             first.code.id
         }
@@ -511,7 +509,7 @@ fn headers() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Draws a mutation of a real header or a small model; returns bytes and description.
+/// Mutates a real header or a small model. Returns the bytes and a description.
 fn hostile_bytes(
     seed: u64,
     small: &[Model],
@@ -520,7 +518,7 @@ fn hostile_bytes(
 ) -> (Vec<u8>, String) {
     let kind = rng.range(0, 19);
     if kind == 0 {
-        // The real headers are large and slow, so they are drawn rarely.
+        // The real headers are large and slow, so few are chosen.
         let (name, bytes) = rng.pick(real);
         if rng.one_in(4) {
             let header = tpc_gguf::parse(bytes, bytes.len() as u64, name).expect("a real header");
@@ -564,7 +562,6 @@ fn flip(bytes: &mut Vec<u8>, rng: &mut Rng) {
     }
 }
 
-/// A temporary folder of this process.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -628,7 +625,7 @@ fn truncations(tally: &mut Tally) {
     let header = model.writer().write(&mut bytes, zeros).expect("writes");
     let placement = Placement::on(parse_devices("2").expect("a count"));
     let start = header.data_offset as usize;
-    // Every cut within the header. In the data, tpc finds a cut only by the file's length, so some cuts suffice.
+    // Try every cut within the header. In the data, tpc finds a cut only by the file's length, so some cuts suffice.
     let cuts = (0..start + 64)
         .chain((start + 64..bytes.len()).step_by(997))
         .chain([bytes.len() - 1]);
@@ -664,7 +661,6 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
             1 => lines.swap(a, b),
             2 => lines.insert(a, lines[b].clone()),
             3 => {
-                // Replace an ASCII byte by another.
                 let mut bytes = std::mem::take(&mut lines[a]).into_bytes();
                 if !bytes.is_empty() {
                     let at = rng.range(0, bytes.len() as u64 - 1) as usize;
@@ -676,7 +672,6 @@ fn mangle(text: &str, rng: &mut Rng) -> String {
             }
             4..=6 => lines[a] = other_number(&lines[a], rng),
             _ => {
-                // Replace a word by one of another line.
                 let words: Vec<&str> = lines[a].split(' ').collect();
                 let others: Vec<&str> = lines[b].split(' ').collect();
                 let at = rng.range(0, words.len() as u64 - 1) as usize;
@@ -710,7 +705,6 @@ fn other_number(line: &str, rng: &mut Rng) -> String {
     format!("{}{}{}", &line[..at], odd_number(rng), &line[at + len..])
 }
 
-/// Returns the texts of small models' sharded plans.
 fn texts() -> Vec<String> {
     let scratch = Scratch::new();
     let mut out = Vec::new();
@@ -758,7 +752,8 @@ fn mangled_texts(runs: u64, tally: &mut Tally) {
                     Err(violations) => return violations.errors[0].code().id,
                 };
                 match lower(&graph) {
-                    // If the verifier admits a graph and it can be lowered, it must admit the programs as well.
+                    // If the verifier accepts a graph and it can be lowered, the verifier must also accept the
+                    // programs.
                     Ok(programs) => {
                         let errors = verify(&programs).err().unwrap_or_default();
                         assert!(
@@ -848,7 +843,6 @@ fn worker() {
         "{} failures, the first: {shown:#?}",
         tally.failures.len()
     );
-    // Jobs that run programs on numbers may use the numeric budget.
     let most = match job.as_str() {
         "blowups" => NUMERIC_MEMORY,
         _ => MEMORY,
@@ -860,13 +854,13 @@ fn worker() {
     );
 }
 
-/// Runs a job in a process, whose output goes to this one's.
+/// Runs a job in a process with the same output.
 fn work(job: &str) {
     let status = started(job, None);
     assert!(status.success(), "`{job}`: {status}");
 }
 
-/// Runs a process with this job; returns its exit status. If it writes a report file, its output is dropped.
+/// Runs a process with this job, and returns the exit status. If the job writes a report file, its output is dropped.
 fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
     let program = std::env::current_exe().expect("this program");
     let mut child = Command::new(program);
@@ -882,7 +876,8 @@ fn started(job: &str, report: Option<&Path>) -> std::process::ExitStatus {
             "--test-threads=1",
         ])
         .env("TPC_HOSTILE_JOB", job)
-        // With more arenas the allocator reserves addresses for every thread, which count as mapped but are not memory.
+        // With several arenas the allocator reserves address space per thread, which counts as mapped but is not
+        // memory.
         .env("MALLOC_ARENA_MAX", "1")
         .stdin(Stdio::null())
         .spawn()

@@ -1,5 +1,5 @@
-//! Changed programs with any ops, parameters, sizes and layers: the proof soon refuses them, or accepts programs that
-//! compute the same. It runs even if the verifier rejects the programs.
+//! Randomly changed programs. The proof must quickly reject them, or accept only programs that compute the same. The
+//! proof runs even if the verifier rejects the programs.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,10 +16,9 @@ use crate::captures::{random_weights, run_at_random};
 use crate::mutants::draft::Draft;
 use crate::random::Rng;
 
-/// The largest difference for another order of summation.
+/// The maximum NMSE for another order of sums.
 const SAME: f64 = 1e-20;
 
-/// Returns the witnesses of the proof's rules, models with programs.
 fn witnesses() -> Vec<(String, Graph, Graph)> {
     let folder = tpc_tests::data().join("proof");
     let mut names: Vec<String> = fs::read_dir(&folder)
@@ -112,7 +111,7 @@ fn attribute(value: &Attr, rng: &mut Rng) -> Attr {
     }
 }
 
-/// Changes one of an op's parameters; returns the op unchanged if it lacks parameters or refuses the value.
+/// Changes a parameter of an op. Returns the op unchanged if it has no parameter or refuses the value.
 fn parameter(op: &Op, rng: &mut Rng) -> Op {
     let mut attrs = op.attrs();
     if attrs.is_empty() {
@@ -143,7 +142,7 @@ fn change(d: &mut Draft, ops: &[Op], rng: &mut Rng) {
             d.lines[line].operands[k] = cell;
         }
         7 => {
-            // One operand more or less.
+            // Add or remove an operand.
             if rng.one_in(2) {
                 d.lines[line].operands.push(cell);
             } else {
@@ -158,12 +157,12 @@ fn change(d: &mut Draft, ops: &[Op], rng: &mut Rng) {
     }
 }
 
-/// Elements of the largest value to run.
+/// The maximum number of elements in a value of a graph that is run.
 const LARGEST: u64 = 1 << 14;
 
 const BATCH: [(Symbol, u64); 2] = [(Symbol::NTokens, 8), (Symbol::NOutputs, 8)];
 
-/// True if a graph is small enough to run, with plain weights.
+/// True if a graph is small enough to run, and has no quantised weights.
 fn runs(graph: &Graph) -> bool {
     let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
     let batch = BATCH.iter().fold(Bindings::default(), bind);
@@ -176,13 +175,11 @@ fn runs(graph: &Graph) -> bool {
     })
 }
 
-/// Checks that accepted programs compute the model's outputs in a small batch.
 fn same(model: &Graph, programs: &Graph) -> Result<(), String> {
     let (Ok(model), Ok(programs)) = (
         Verified::<stage::Model>::new(model.clone()),
         Verified::<stage::Programs>::new(programs.clone()),
     ) else {
-        // Graphs that do not verify are not run.
         return Ok(());
     };
     if !runs(&model) || !runs(&programs) {
@@ -216,7 +213,7 @@ fn changed_programs_are_refused_or_the_same() {
     for seed in first..first + count {
         let mut rng = Rng::new(seed.wrapping_mul(0x9E37) ^ 0x9F00);
         let (name, model, programs) = rng.pick(&witnesses);
-        // The model's programs, or the model as programs of itself.
+        // The model's programs, or the model itself as programs.
         let of_model = rng.one_in(4);
         let mut draft = Draft::new(if of_model { model } else { programs });
         for _ in 0..rng.range(1, 3) {

@@ -15,7 +15,6 @@ pub(super) enum Input {
     Gguf,
     Capture,
     Topology,
-    /// The text of a `tpc.toml`.
     Settings,
     Golden,
     Plan,
@@ -26,8 +25,8 @@ pub(super) enum Input {
     Over,
     /// An output file, which tpc does not read.
     Written,
-    /// A file of a command that is not attacked: the server reads it as another command does, or only developers write
-    /// it.
+    /// A file of a command that is not attacked: another command reads such files in the same way, or only developers
+    /// write them.
     Elsewhere,
 }
 
@@ -43,7 +42,7 @@ const TOPOLOGY: &str = r#"Topology(
 )
 "#;
 
-/// Settings with every key, in a folder of damaged files.
+/// Settings with every key, for a folder of damaged files.
 const SETTINGS: &str = r#"[lint]
 files = ["healthy.gguf", "*.gguf"]
 devices = "2x3090"
@@ -57,7 +56,6 @@ deny = ["TPC0313"]
 allow = []
 "#;
 
-/// Undamaged files.
 pub(super) struct Seeds {
     models: Vec<Model>,
     captures: Vec<Vec<serde_json::Value>>,
@@ -158,7 +156,7 @@ impl Seeds {
                 let mut bytes = rng.pick::<Vec<u8>>(&self.sessions).clone();
                 flip(&mut bytes, rng);
                 if let (true, Some(end)) = (rng.one_in(2), bytes.len().checked_sub(8)) {
-                    // Corrects the checksum, so that tpc goes on to check the content.
+                    // Correct the checksum, so that tpc checks the content.
                     let sum = Checksum::of(&bytes[..end]);
                     bytes[end..].copy_from_slice(&sum.to_le_bytes());
                 }
@@ -177,7 +175,6 @@ impl Seeds {
     }
 }
 
-/// Returns a vocabulary's metadata with a small model's size.
 fn vocabulary() -> Vec<(String, MetaValue)> {
     let tokens = ["<unk>", "<s>", "</s>", "\u{2581}"].map(str::to_owned);
     let letters = ('a'..='z').chain('0'..='9').map(String::from);
@@ -196,7 +193,7 @@ fn vocabulary() -> Vec<(String, MetaValue)> {
     ]
 }
 
-/// Returns session files of the undamaged model: a text and a conversation.
+/// Returns session files of the undamaged model: a text, and a conversation.
 fn sessions(scratch: &Scratch) -> Vec<Vec<u8>> {
     let [model, saved] = ["healthy.gguf", "healthy.session"].map(|f| scratch.0.join(f));
     let of = |asked: &[&str]| {

@@ -39,7 +39,7 @@ fn synthetic(spec: &str) -> PathBuf {
     path
 }
 
-/// Returns the findings of a command line for a golden model, header or specification on `devices` devices. A prefix
+/// Returns the findings in a command line for a golden model, header or specification on `devices` devices. A prefix
 /// `0.5.0:` names the release.
 fn findings(name: &str, devices: usize, line: &str) -> Vec<Diagnostic> {
     let (build, line) = match line.strip_prefix("0.5.0:") {
@@ -102,12 +102,11 @@ fn draft_with_other_tokens() -> ExtraFileMemory {
     }
 }
 
-/// A model whose linear attention three devices cannot share equally.
+/// A model with linear attention that three devices cannot share equally.
 const NEXT: &str = "qwen3next:layers=4,embd=512,heads=16,kv_heads=2,head_dim=256,ff=512,vocab=512,type=f32,\
     qwen3next.ssm.state_size=128,qwen3next.ssm.group_count=16,qwen3next.ssm.time_step_rank=32,\
     qwen3next.ssm.inner_size=4096";
 
-/// A model with a norm per query head.
 const TALKIE: &str =
     "talkie:layers=2,embd=256,heads=8,kv_heads=2,head_dim=32,ff=512,vocab=64,type=f32";
 
@@ -366,7 +365,6 @@ fn a_cache_on_the_host_ends_as_the_release_does() {
     assert!(told("gemma3-dense-q4_k_m", newest).contains("aborts"));
     let old = "0.5.0:llama-server -sm tensor -nkvo";
     assert!(told("gemma3-dense-q4_k_m", old).contains("silently wrong"));
-    // One device has all heads.
     let shared = "llama:layers=2,embd=64,heads=4,kv_heads=1,head_dim=16,ff=64,vocab=64,type=f32";
     assert!(
         !findings(shared, 2, newest)

@@ -12,7 +12,7 @@ use super::plans::{findings, memory, override_with};
 const SMALL: &str = "qwen3-0.6b";
 const LLAMA: &str = "llama-3.1-8b";
 
-/// Fires with the first, not with the second.
+/// The lint fires on the first configuration, not on the second.
 fn pair(
     code: &'static str,
     header: &'static str,
@@ -73,7 +73,7 @@ pub(super) fn cases() -> Vec<Case> {
             |p| p.ctx_size = Some(1 << 20),
             |p| p.ctx_size = Some(1 << 10),
         ),
-        // Scaling of the rotation counts.
+        // RoPE scaling counts.
         pair(
             "TPC0312",
             SMALL,
@@ -181,7 +181,6 @@ pub(super) fn cases() -> Vec<Case> {
             "ffn=CPU,blk\\.0\\.=dev0",
             "ffn_down=dev0,blk\\.0\\.=dev0",
         ),
-        // An exception before its pattern.
         overrides(
             "TPC0813",
             "ffn=CPU,ffn_down|attn_q=dev0",

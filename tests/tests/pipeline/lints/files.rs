@@ -1,4 +1,4 @@
-//! Lints of model files, on a small Llama with one change.
+//! Lints of model files, tested on a small Llama with one change.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl Parts {
         self.pairs.push((key.to_owned(), value.into()));
     }
 
-    /// Adds a tensor of this type and shape with nonzero data.
+    /// Adds a tensor with nonzero data.
     fn tensor(&mut self, name: &str, dtype: DType, ne: &[u64]) {
         self.tensors.retain(|(n, ..)| n != name);
         let bytes = dtype.tensor_bytes(ne).expect("whole blocks");
@@ -98,7 +98,7 @@ fn findings(parts: &Parts) -> Vec<Diagnostic> {
     found
 }
 
-/// Returns the findings of a plan of the small Llama whose last `drafts` blocks draft.
+/// Returns the findings of a plan of the small Llama; its last `drafts` blocks draft.
 fn planned(drafts: u32) -> Vec<Diagnostic> {
     planned_with(Engine::Tpc, |p| {
         p.set("llama.nextn_predict_layers", drafts);
@@ -120,7 +120,7 @@ fn planned_with(engine: Engine, edit: impl FnOnce(&mut Parts)) -> Vec<Diagnostic
 
 const LLAMA: &str = "llama-dense-q4_k_m.gguf";
 
-/// A weight of the small Llama with rows of whole blocks of 256.
+/// A weight with rows of whole blocks of 256.
 const DOWN: &str = "blk.0.ffn_down.weight";
 
 fn encoder(parts: &mut Parts) {
@@ -171,7 +171,6 @@ pub(super) fn cases() -> Vec<Case> {
         case("TPC0600", |p| {
             p.tensor("blk.0.foo.weight", DType::F32, &[32]);
         }),
-        // The plan reports encoders.
         near(
             "TPC0600",
             |p| p.tensor("foo.weight", DType::F32, &[32]),

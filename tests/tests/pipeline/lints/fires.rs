@@ -1,4 +1,4 @@
-//! Lints that fire on unchanged models and captures; every line of the list is true of its file.
+//! Lints that fire on unchanged models and captures. Every line of the list is true of its file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -30,7 +30,7 @@ fn of_graph(path: &Path) -> Vec<tpc_diag::Diagnostic> {
     })
 }
 
-/// The list covers all files; missing ones are left out.
+/// The list covers all files; missing files are skipped.
 #[test]
 fn what_fires_on_files_and_captures_as_they_are() {
     let mut found: BTreeMap<String, String> = BTreeMap::new();

@@ -54,7 +54,6 @@ fn packed(ty: &str, ne: [u64; 4]) -> [u64; 4] {
     ]
 }
 
-/// Returns a record that owns its memory.
 pub(super) fn record(id: u64, name: &str, op: &str, ty: &str, ne: [u64; 4], src: &[i64]) -> Json {
     json!({
         "id": id, "name": name, "op": op, "type": ty, "ne": ne, "nb": packed(ty, ne), "params": [], "src": src,
@@ -82,7 +81,7 @@ fn rotation(flat: bool) -> Vec<Json> {
     ]
 }
 
-/// Returns a capture of three attentions with one head size and these scales.
+/// Returns a capture of three attention ops with one head size and these scales.
 fn scales(scales: [f32; 3]) -> Vec<Json> {
     let mut out = llama();
     let first = at(&out, "FLASH_ATTN_EXT", "node_24");
@@ -92,11 +91,10 @@ fn scales(scales: [f32; 3]) -> Vec<Json> {
         again["params"][0] = bits(scale).into();
         out.insert(first + 1 + i, again);
     }
-    // The graph's own attention has the usual one.
     out
 }
 
-/// Makes layers of an RMS norm and a product; layer `odd` has another op instead of the product.
+/// Makes layers of an RMS norm and a product. In layer `odd`, another op replaces the product.
 fn layers(odd: Option<u32>) -> CapturedGraph {
     let mut text =
         String::from("tpir 1\ngraph \"layers\"\n\nv0 \"x\": f32[8] @host = input {name = \"x\"}\n");

@@ -155,7 +155,7 @@ fn of_text(text: &str, devices: &str) -> Vec<Diagnostic> {
 const CUT: &str = include_str!("../../../filetests/lint/rotation-cuts-heads.tpir");
 const UNCUT: &str = include_str!("../../../filetests/lint/blocks-across-heads.tpir");
 
-/// Returns the findings of a plan; its search ended early unless `optimal`.
+/// Returns the findings of a plan. Unless `optimal`, the search ended early.
 fn unproven(optimal: bool) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -166,7 +166,7 @@ fn unproven(optimal: bool) -> Vec<Diagnostic> {
     plan_report("x", &placement, &compiled).diagnostics
 }
 
-/// Returns the findings of a plan with `iterations` rounds of rewriting.
+/// Returns the findings of a plan after `iterations` rounds of rewriting.
 fn rewritten(iterations: usize) -> Vec<Diagnostic> {
     let path = headers()
         .into_iter()
@@ -236,14 +236,12 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Returns the findings of a capture with whole latent attention.
 fn whole() -> Vec<Diagnostic> {
     let path = tpc_tests::data().join("graphs/deepseek2-moe.jsonl");
     let text = std::fs::read_to_string(path).expect("the capture is there");
     of_capture("deepseek2-moe", &text, "2")
 }
 
-/// Returns the findings of a capture with an op without a rule.
 fn opaque() -> Vec<Diagnostic> {
     let ne = [512, 1, 1, 1];
     let mut x = record(0, "x", "NONE", "f32", ne, &[]);

@@ -1,4 +1,4 @@
-//! Editable programs.
+//! Programs as editable lines.
 
 use tpc_ir::{Graph, Inst, Op, Output, Place, TensorType, Value};
 
@@ -58,13 +58,12 @@ impl Draft {
         at.expect("every value is defined")
     }
 
-    /// Adds a value with the type and place of another.
     pub(crate) fn like(&mut self, value: usize) -> usize {
         self.cells.push(self.cells[value].clone());
         self.cells.len() - 1
     }
 
-    /// Inserts a line before another; later lines are renumbered.
+    /// Inserts a line before another, and renumbers later lines.
     pub(crate) fn insert(&mut self, at: usize, op: Op, operands: Vec<usize>, results: Vec<usize>) {
         let layer = self.lines[at.min(self.lines.len() - 1)].layer;
         self.lines.insert(
@@ -78,14 +77,14 @@ impl Draft {
         );
     }
 
-    /// Inserts an op before a line; its result is like its first operand.
+    /// Inserts an op before a line; the result is like the first operand.
     pub(crate) fn result(&mut self, at: usize, op: Op, operands: &[usize]) -> usize {
         let new = self.like(operands[0]);
         self.insert(at, op, operands.to_vec(), vec![new]);
         new
     }
 
-    /// Makes all readers of a value from a line on read another.
+    /// Makes all readers of a value, from line `from` on, read another value.
     pub(crate) fn redirect(&mut self, from: usize, value: usize, to: usize) -> Vec<usize> {
         let mut changed = Vec::new();
         for (i, l) in self.lines.iter_mut().enumerate().skip(from) {
@@ -105,7 +104,7 @@ impl Draft {
         changed
     }
 
-    /// Builds the graph; `None` if a value is read before its definition.
+    /// Builds the graph; `None` if a value is used before its definition.
     pub(crate) fn graph(&self) -> Option<Graph> {
         let mut out = self.of.clone();
         let mut made: Vec<Option<Value>> = vec![None; self.cells.len()];

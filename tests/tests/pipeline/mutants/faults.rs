@@ -177,7 +177,6 @@ pub(super) const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Picks a line that `fits`.
 fn some(d: &Draft, rng: &mut Rng, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let all: Vec<usize> = (0..d.lines.len()).filter(|&i| fits(i)).collect();
     (!all.is_empty()).then(|| *rng.pick(&all))
@@ -189,7 +188,7 @@ fn all_reduces(d: &Draft, rng: &mut Rng) -> Option<usize> {
     })
 }
 
-/// Picks another value of the type and place of `value`, defined before line `at`.
+/// Picks another value of the same type and place, defined before line `at`.
 fn another(d: &Draft, rng: &mut Rng, value: usize, at: usize) -> Option<usize> {
     let (ty, place) = (&d.cells[value].ty, d.cells[value].place);
     let found: Vec<usize> = d.lines[..at]
@@ -282,8 +281,8 @@ fn copies_swapped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
             && cell(a).place != cell(b).place
             && cell(a).ty == cell(b).ty
     };
-    // The earlier copy moves down to the later one, so that both sources are defined before it; no line between may
-    // read it.
+    // The earlier copy moves down to the later one, so that both sources are defined before it. No line between them
+    // may read it.
     let free = |a: usize, b: usize| {
         let result = d.lines[a].results[0];
         d.lines[a..b].iter().all(|l| !l.operands.contains(&result))
@@ -299,7 +298,7 @@ fn copies_swapped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     Some(vec![b - 1, b])
 }
 
-/// Lines between two swappable copies.
+/// The maximum number of lines between two swapped copies.
 const NEAR: usize = 40;
 
 fn copy_dropped(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
@@ -398,7 +397,7 @@ fn wrong_segment(d: &mut Draft, rng: &mut Rng, model: &Graph) -> Option<Sites> {
     let (at, axis, size) = split_weight(d, rng, model)?;
     let runs = &mut parts_of(&mut d.lines[at].op)?[axis];
     let k = (rng.next() % runs.len() as u64) as usize;
-    // The start of the next interval, or the end of the last.
+    // The start of the next interval, or the end of the last interval.
     let free_after = runs.get(k + 1).map_or(size, |r| r.start);
     let len = runs[k].len;
     let start = if runs[k].end() + len <= free_after {
@@ -721,7 +720,7 @@ fn add() -> Op {
     Binary { kind }.into()
 }
 
-/// Picks an all-reduce and the rank of a summand with rows of constant length.
+/// Picks an all-reduce, and the rank of a summand with rows of constant length.
 fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     let at = all_reduces(d, rng)?;
     let rank = (rng.next() % d.lines[at].operands.len() as u64) as usize;
@@ -730,8 +729,8 @@ fn summand(d: &Draft, rng: &mut Rng) -> Option<(usize, usize)> {
     Some((at, rank))
 }
 
-/// Inserts zeros of a value's type before line `at`, made from an empty slice of the value, as on a device without a
-/// share. Inserts two lines.
+/// Inserts two lines before line `at` that make zeros of a value's type from an empty slice of the value, as on a
+/// device without a share.
 fn zeros(d: &mut Draft, at: usize, like: usize) -> Option<usize> {
     let after = d.cells[like].ty.dims[0].as_const()?;
     let none = d.like(like);
@@ -829,11 +828,10 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let product = d.result(at + 3, mul(), &[z, total]);
     let sum = d.result(at + 4, add(), &[own, product]);
     d.lines[at + 5].operands[rank] = sum;
-    // The mask's sum is also faulty: the model does not have it.
+    // The mask's sum is also faulty, because the model does not have it.
     Some(vec![at + 2, at + 3, at + 4])
 }
 
-/// Divides by one device's summand instead of the sum.
 fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let own = |d: &Draft, at: usize| {
         let line = &d.lines[at];
@@ -849,7 +847,7 @@ fn by_own_summand(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
         d.lines[at].operands[1] = summand;
         return Some(vec![at]);
     }
-    // If no divisor is a sum over devices, one device divides by zeros.
+    // If no divisor is a sum over devices, make one device divide by zeros.
     let at = some(d, rng, |i| {
         let l = &d.lines[i];
         matches!(&l.op, Op::Binary(b) if b.kind == BinaryKind::Div)

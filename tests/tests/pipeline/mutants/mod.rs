@@ -1,7 +1,6 @@
-//! Faults in correct programs: the proof finds each and names the op.
+//! Faults in correct programs: the proof must find each fault and name the op.
 //!
-//! If the proof accepts a mutant, the test runs it, and the outputs must be correct. It runs two batches, so that a
-//! lost state shows.
+//! If the proof accepts a mutant, the test runs two batches, so that a lost state shows. The outputs must be correct.
 
 pub(crate) mod draft;
 mod faults;
@@ -24,16 +23,16 @@ use draft::{Draft, inst};
 use faults::FAULTS;
 
 const TOKENS: usize = 6;
-/// The largest NMSE of logits that count as equal; the order of sums may differ.
+/// The maximum NMSE of equal logits; the order of sums may differ.
 const SAME: f64 = 1e-12;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     mutants: usize,
     caught: usize,
-    /// Accepted mutants whose run gives the correct outputs.
+    /// Accepted mutants with correct outputs.
     equal: usize,
-    /// Rejected mutants whose report names the changed op, or an op that reads it.
+    /// Rejected mutants whose report names the changed op, or an op that reads its result.
     named: usize,
 }
 
@@ -66,7 +65,6 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
         (
             "-ts",
             with(&|p| {
-                // The second device has the smallest share.
                 let shares = if devices == 4 { "3,1,2,2" } else { "3,1,2" };
                 p.tensor_split = parse_tensor_split(shares, devices).ok();
             }),
@@ -193,7 +191,7 @@ fn every_fault_is_rejected_and_named() {
             let mut rng = Rng::new((m * 8 + devices) as u64);
             let chosen = (m + devices) % ways.len();
             for (k, (name, placement)) in ways.iter().enumerate() {
-                // Per model, a sample has the plain split on one number of devices and a placement on another.
+                // Per model, a sample has the plain split on one number of devices and a placement on another number.
                 let sampled = match k {
                     0 => devices == 2 + m % 3,
                     _ => k == chosen && devices == 2 + (m + 1) % 3,

@@ -16,7 +16,6 @@ fn made() -> ShrunkModel {
     small("qwen2", &planned(&path, &tensors(2)))
 }
 
-/// Returns the error for the small model with other programs.
 fn said(programs: Graph) -> String {
     let programs = Verified::unchecked(programs);
     let shrunk = ShrunkModel { programs, ..made() };
@@ -56,14 +55,13 @@ fn a_lost_all_reduce_is_named() {
         lines.collect::<Vec<_>>().join("\n")
     };
     let said = said(changed(&|l| l.contains("= all_reduce"), &dropped));
-    // It is the sum of the embeddings' rows.
     assert!(
         said.contains("norm-0` of layer 0, by `rms_norm` on dev"),
         "{said}"
     );
 }
 
-/// The search for the wrong value keeps every value of the model, so it needs a larger budget than a run.
+/// The search for the wrong value keeps every value, so it needs a larger budget than a run.
 #[test]
 fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     let scaled = |l: &str| l.replacen("= swiglu", "= geglu", 1);
@@ -78,7 +76,7 @@ fn what_is_wrong_is_told_where_the_budget_does_not_suffice_to_find_it() {
     assert!(all.contains("by `geglu` on dev"), "{all}");
     for resource in [Resource::Bytes, Resource::Steps] {
         let with = |n: u64| said(Limits::NONE.with(resource, n));
-        // The smallest budget for running the model and its programs leaves too little for the search.
+        // The minimum budget to run the model and its programs is too little for the search.
         let (mut too_little, mut enough) = (0, 1 << 40);
         while enough - too_little > 1 {
             let middle = u64::midpoint(too_little, enough);

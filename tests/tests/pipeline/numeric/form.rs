@@ -1,4 +1,4 @@
-//! A small model is split like the large one: the same kinds of layers, and the same splits of each tensor.
+//! A small model has the large model's kinds of layers, and the same splits of each tensor.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +10,8 @@ use tpc_tests::headers;
 
 use super::{planned, small, stem, tensors};
 
-/// Describes a split without sizes: per axis, the parts of classes that split it. Classes are numbered by first
-/// appearance in the tensor.
+/// Describes a split without sizes: per axis, the split classes. Classes are numbered by first appearance in the
+/// tensor.
 fn splits(graph: &Graph, v: Value) -> String {
     let data = graph.value(v);
     let mut out = format!("{} {}", data.place, data.sharding.granule);
@@ -36,7 +36,6 @@ fn splits(graph: &Graph, v: Value) -> String {
     }
 }
 
-/// Lists weights and states by name, with types and splits.
 fn stored(graph: &Graph) -> BTreeMap<String, (Option<u32>, String)> {
     let name = |op: &Op| match op {
         Op::Weight(w) => Some(w.tensor.clone()),
@@ -90,7 +89,6 @@ fn check(what: &str, compiled: &CompiledModel, shrunk: &ShrunkModel) {
             assert_eq!(found, splits, "{what}: {name}");
         }
     }
-    // Classes keep their numbers.
     for (v, data) in shrunk.sharded.values() {
         for axis in 0..RANK {
             let mut refs = Vec::new();

@@ -18,7 +18,6 @@ use tpc_tests::{captures, goldens, headers};
 
 use super::support::plan;
 
-/// Returns the placement for a number of devices and `-sm tensor`.
 fn tensors(devices: usize) -> Placement {
     Placement {
         split_mode: SplitMode::Tensor,
@@ -31,14 +30,13 @@ fn stem(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Shrinks a plan's model; checks that its programs have the large ones' form.
+/// Shrinks a plan's model. Checks that the small programs have the same form.
 fn small(what: &str, compiled: &CompiledModel) -> ShrunkModel {
     let shrunk = shrink(compiled).unwrap_or_else(|d| panic!("{what}: {} {d}", d.code));
     assert_eq!(shrunk.departure, None, "{what}");
     shrunk
 }
 
-/// Checks that a plan's small model agrees with its programs.
 fn agrees(what: &str, compiled: &CompiledModel) -> Agreement {
     let shrunk = small(what, compiled);
     let feed = Feed::Tokens(shrunk.window);
@@ -120,7 +118,7 @@ fn placements_are_carried_over() {
             Box::new(|p| p.drafting = parse_spec_type("draft-mtp").expect("it is one")),
         ),
     ];
-    // One or two ways per model, so that each way has several models.
+    // Each model has one or two ways, so that each way has several models.
     let n = ways.len();
     let large = headers().into_iter().map(|path| (path, n));
     let small = goldens().into_iter().map(|path| (path, n / 2));
@@ -129,7 +127,7 @@ fn placements_are_carried_over() {
             let mut placement = tensors(4);
             set(&mut placement);
             let file = tpc_gguf::GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
-            // The plan reports the ways that a model does not support.
+            // Skip ways that the model does not support.
             if let Ok(compiled) = tpc_core::pipeline::compile(&file, &placement) {
                 agrees(&format!("{} {way}", stem(&path)), &compiled);
             }

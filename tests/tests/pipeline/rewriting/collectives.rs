@@ -6,8 +6,8 @@ use tpc_tests::goldens;
 
 use crate::support::{placement, plan};
 
-/// Layers with other all-reduces than the usual two, for token mixer and feed-forward: all-reduces of sums, and of
-/// norms' statistics.
+/// Layers without the usual two all-reduces (token mixer, feed-forward): the numbers of all-reduces of sums and of norm
+/// statistics.
 ///
 /// Some layers need the usual two in another form. Experts and a shared expert need one together, and so do a recurrent
 /// mixer and attention (`falcon-h1`). Layers of a hybrid (`granitehybrid`, `lfm2`, `qwen35`, `qwen3next`) have one
@@ -19,14 +19,14 @@ const OTHERS: &[(&str, usize, usize)] = &[
     ("command-r-", 1, 0),
     ("falcon-dense", 1, 0),
     ("phi2-", 1, 0),
-    // A mixer or a feed-forward per layer.
+    // One mixer or feed-forward per layer.
     ("mamba2-", 1, 0),
     ("nemotron_h_moe-", 1, 0),
-    // Norms over all heads of queries and keys; their statistics go together.
+    // Norms over all heads of queries and keys; one all-reduce for the statistics of both.
     ("minimax-m2-", 2, 1),
     ("olmo2-", 2, 1),
     ("olmoe-", 2, 1),
-    // The latent vector of these small models is split as well: its width is contracted, and normalised over.
+    // In these small models, the latent vector is split: its width is contracted, and normalised over.
     ("deepseek2-", 3, 1),
     ("mistral4-", 3, 1),
 ];

@@ -1,4 +1,4 @@
-//! Rewriting: every rule is sound and needed, and the rewritten graph has only the collectives that the algebra needs.
+//! Rewriting: every rule is sound and needed, and no collective is needless.
 
 mod collectives;
 mod order;
@@ -67,7 +67,7 @@ fn rewritten(
     Found { graph, report }
 }
 
-/// Computes a sharded graph's microseconds, batches weighted as the planner does.
+/// Returns the time of a sharded graph in microseconds, with the planner's weights for batches.
 fn cost(graph: &Graph, links: Links) -> f64 {
     let request = request(graph.devices.len(), links);
     let us = |batch: &Bindings| -> f64 {
@@ -81,7 +81,6 @@ fn cost(graph: &Graph, links: Links) -> f64 {
     us(decode) + Workload::PROMPT_WEIGHT / request.workload.ubatch() * us(prefill)
 }
 
-/// Returns a graph's outputs on random weights and inputs.
 fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
     let programs = lower(graph).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let programs: Verified<stage::Programs> = verified(programs);
@@ -189,7 +188,7 @@ fn witnesses_give_the_same_numbers_rewritten() {
     }
 }
 
-/// Returns a rule, with the rule that must apply before it, if any.
+/// Returns a rule, and the rule that must apply before it, if any.
 fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
     let needed = match rule.name {
         "parts-of-rows" | "norm-of-parts" => "scattered-sum",
@@ -203,7 +202,7 @@ fn with_what_it_needs(rule: &'static RewriteRule) -> Vec<&'static RewriteRule> {
 
 #[test]
 fn every_rule_of_rewriting_holds_when_executed() {
-    // Random graphs of every op, split at random: each rule by itself, any of the equal graphs.
+    // Random graphs of every op, split at random: apply each rule alone, and run one of the equal graphs.
     const WANTED: usize = 25;
     let mut ran: BTreeMap<&str, usize> = BTreeMap::new();
     let own: [Case; 4] = [two_norms, chain, joined, product];

@@ -1,4 +1,4 @@
-//! Small sharded graphs, one per rewriting rule, that are worse without it.
+//! Small sharded graphs, one per rewriting rule, that cost more without the rule.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ impl Writer {
         self.def(&format!("{ty} @host"), &op)
     }
 
-    /// Adds an input of the batch on every device.
+    /// Adds an input that every device holds whole.
     fn whole(&mut self, ty: &str) -> String {
         let x = self.input(ty);
         self.def(&format!("{ty} @tp0"), &format!("copy {x}"))

@@ -1,10 +1,10 @@
-//! Imports run one way: between crates, and between the modules of each crate.
+//! Imports have one direction: between crates, and between the modules of each crate.
 
 use std::path::Path;
 
 use super::{CRATES, root, sources};
 
-/// Returns the crates of this workspace that a manifest names as dependencies.
+/// Returns the crates of this workspace that a crate depends on.
 fn depends(krate: &str) -> Vec<String> {
     let text = std::fs::read_to_string(root().join(krate).join("Cargo.toml")).expect("a manifest");
     let dependencies = text.split("[dependencies]").nth(1).unwrap_or_default();
@@ -180,8 +180,8 @@ fn only_numeric_the_engine_and_the_command_line_know_the_runtime() {
     }
 }
 
-/// The top-level modules of every crate: each imports only from modules before it. The root of a crate (`lib.rs`)
-/// declares them; its own definitions come before all of them.
+/// The top-level modules of every crate. Each imports only from modules before it. The definitions in `lib.rs` come
+/// before all modules.
 const MODULES: [(&str, &[&str]); 23] = [
     (
         "docs/reference",
@@ -511,7 +511,6 @@ const MODULES: [(&str, &[&str]); 23] = [
     ),
 ];
 
-/// The modules of `passes`, each with the modules that it may import.
 const PASSES: [(&str, &[&str]); 20] = [
     ("gcd", &[]),
     ("users", &[]),
@@ -538,7 +537,7 @@ const PASSES: [(&str, &[&str]); 20] = [
     ("reproducibility", &[]),
 ];
 
-/// Returns the code of a file, without comments and without its tests.
+/// Returns the code of a file, without comments and tests.
 fn code(text: &str) -> String {
     let text = text
         .split("#[cfg(test)]\nmod tests")
@@ -548,10 +547,10 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the names that a file of `module` imports from the root of its crate.
+/// Returns the names that a file of `module` imports from the crate's root.
 fn imported(text: &str, path: &Path) -> Vec<String> {
     let code = code(text);
-    // `super::` of a file at the root, `super::super::` of one in a folder, and so on.
+    // The root is `super::` for a file at the root, `super::super::` for a file in a folder, and so on.
     let depth = match path.ends_with("mod.rs") {
         true => path.components().count() - 1,
         false => path.components().count(),
@@ -584,7 +583,7 @@ fn imported(text: &str, path: &Path) -> Vec<String> {
     names
 }
 
-/// Calls `check` with every file of a crate: its path from `src`, its top-level module, and its imports from the root.
+/// Calls `check` with every file of a crate: its path in `src`, its top-level module, and its imports from the root.
 fn each_file(krate: &str, check: &mut dyn FnMut(&Path, &str, &[String])) {
     let src = root().join(krate).join("src");
     let mut files = Vec::new();

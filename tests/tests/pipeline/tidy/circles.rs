@@ -1,26 +1,26 @@
 //! Checks that imports between files have no cycles.
 //!
 //! A file imports from the file that defines a name, even if a `mod.rs` between them re-exports the name. A `mod.rs`
-//! that only re-exports names (`pub use`) therefore imports no file. Tests are left out.
+//! that only re-exports names (`pub use`) therefore imports no file. Tests are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{CRATES, root, sources};
 
-/// A file of a crate: the path of its module, empty for `lib.rs`.
+/// The path of a file's module in its crate; empty for `lib.rs`.
 type Module = Vec<String>;
 
-/// A `use` or a path in code: true if it is public, and its segments.
+/// A `use` or a path in code: its segments, and true if it is public.
 struct Import {
     public: bool,
     path: Vec<String>,
 }
 
-/// Removes comments, strings and the module of tests from a file.
+/// Removes comments, strings and tests from a file.
 fn code(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod tests {");
-    // A raw string ends with its hashes; quotes inside it do not end it.
+    // A raw string ends with its hashes; quotes inside do not end it.
     let mut text = text[..end.unwrap_or(text.len())].to_owned();
     while let Some((before, raw)) = text.split_once("r#\"") {
         let behind = raw.split_once("\"#").map_or("", |(_, behind)| behind);
@@ -46,7 +46,7 @@ fn code(text: &str) -> String {
     out
 }
 
-/// Splits a list at the commas that stand outside of braces.
+/// Splits a list at commas outside of braces.
 fn items(list: &str) -> Vec<&str> {
     let (mut depth, mut start, mut out) = (0, 0, Vec::new());
     for (i, c) in list.char_indices() {
@@ -64,7 +64,6 @@ fn items(list: &str) -> Vec<&str> {
     out
 }
 
-/// Expands the tree of a `use` into paths.
 fn expand(tree: &str, prefix: &[String], out: &mut Vec<Vec<String>>) {
     let segments = |path: &str| -> Vec<String> {
         let names = path.split("::").map(str::trim).filter(|s| !s.is_empty());
@@ -87,7 +86,7 @@ fn expand(tree: &str, prefix: &[String], out: &mut Vec<Vec<String>>) {
     }
 }
 
-/// Reads the imports of a file: its `use` declarations, and the paths from `crate`, `self` and `super` in its code.
+/// Returns the imports of a file: its `use` declarations, and paths from `crate`, `self` and `super`.
 fn imports(code: &str) -> Vec<Import> {
     let mut out = Vec::new();
     let mut outside = String::new();
@@ -121,16 +120,15 @@ fn imports(code: &str) -> Vec<Import> {
     out
 }
 
-/// The files of a crate, with their imports and re-exports.
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Module, Vec<Import>>,
-    /// By a module and a name in it, the path that its `use` has for the name.
+    /// The path in the `use` of a re-exported name, by module and name.
     passed_on: BTreeMap<(Module, String), (Module, String)>,
 }
 
 impl Crate {
-    /// Makes the crate of these files: the path of each module with its text.
+    /// Makes a crate from the path and the text of each module.
     fn new(files: impl Iterator<Item = (Module, String)>) -> Crate {
         let mut out = Crate::default();
         for (module, text) in files {
@@ -152,7 +150,7 @@ impl Crate {
         out
     }
 
-    /// Finds the module that a path begins with, and the names after it. `None` for a path into another crate.
+    /// Finds the module that a path begins with, and the names after it; `None` for another crate.
     fn resolve(&self, from: &Module, path: &[String]) -> Option<(Module, Vec<String>)> {
         let mut rest = path.iter().peekable();
         let mut module = match path.first()?.as_str() {
@@ -189,7 +187,6 @@ impl Crate {
         Some((module, rest.cloned().collect()))
     }
 
-    /// Follows a name to the module that defines it.
     fn definition(&self, mut module: Module, name: Option<&String>) -> Module {
         let Some(mut name) = name.cloned() else {
             return module;
@@ -205,7 +202,6 @@ impl Crate {
         module
     }
 
-    /// Returns the modules that each module imports from.
     fn arrows(&self) -> BTreeMap<&Module, BTreeSet<Module>> {
         let mut out: BTreeMap<&Module, BTreeSet<Module>> = BTreeMap::new();
         for (module, imports) in &self.modules {
@@ -226,7 +222,7 @@ impl Crate {
         out
     }
 
-    /// Returns a circle of imports, if there is one.
+    /// Returns a cycle of imports, if there is one.
     fn circle(&self) -> Option<Vec<Module>> {
         let arrows = self.arrows();
         let mut done = BTreeSet::new();
@@ -236,7 +232,7 @@ impl Crate {
     }
 }
 
-/// Searches a circle depth first.
+/// Searches a cycle depth first.
 fn search(
     at: &Module,
     arrows: &BTreeMap<&Module, BTreeSet<Module>>,
@@ -259,7 +255,6 @@ fn search(
     found
 }
 
-/// Returns the path of a file's module.
 fn module_of(path: &Path) -> Module {
     let mut out: Module = path
         .with_extension("")
@@ -328,7 +323,6 @@ fn a_planted_circle_is_found() {
     let commented =
         "// use crate::a::A;\npub struct B(&'static str);\nconst X: &str = \"crate::a::A\";\n";
     assert_eq!(circle(&[lib, a, ("b", commented)]), None);
-    // A parent and its child.
     let parent = (
         "a",
         "mod c;\nuse c::C;\npub struct A(C);\npub const N: usize = 1;\n",

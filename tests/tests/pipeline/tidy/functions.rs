@@ -1,5 +1,3 @@
-//! Functions stay short.
-
 use super::{CRATES, root, sources};
 
 /// The maximum number of lines of a function.
@@ -15,7 +13,7 @@ const TABLES: &[(&str, &str)] = &[
     ("runtime/src/reference/ops/tests.rs", "ops"),
 ];
 
-/// Returns the functions of a formatted file: name and number of lines.
+/// Returns each function's name and number of lines in a formatted file.
 fn functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out = Vec::new();
@@ -38,7 +36,8 @@ fn functions(text: &str) -> Vec<(String, usize)> {
             .split(|c: char| !c.is_alphanumeric() && c != '_')
             .next()
             .unwrap_or_default();
-        // A function ends at the first brace with the indent of its head; a head that ends in `;` has no body.
+        // A function ends at the first closing brace with the indentation of its head. A head that ends in `;` has no
+        // body.
         let end = lines[i..].iter().position(|l| {
             let left = l.len() - l.trim_start().len() == indent;
             left && (l.trim_start().starts_with('}') || l.ends_with(';'))

@@ -1,5 +1,5 @@
-//! Architecture invariants: the allowed imports between crates and modules, the length of files and functions, and the
-//! places that may read names.
+//! Architecture invariants: allowed imports between crates and modules, the length of files and functions, and the
+//! modules that may read names.
 
 mod arrows;
 mod circles;
@@ -28,7 +28,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// The folder of every crate, each after the crates that it needs.
+/// The folder of every crate, after the crates that it depends on.
 const CRATES: [&str; 24] = [
     "ir",
     "passes",
@@ -125,7 +125,7 @@ fn the_page_on_architectures_shows_code_that_is_there() {
     }
 }
 
-/// A clone stays small: the data of tests without `../shared`.
+/// The test data in the repository stay small.
 #[test]
 fn data_of_tests_take_no_more_than_20_megabytes() {
     fn bytes(folder: &Path) -> u64 {

@@ -24,7 +24,7 @@ fn passes_never_decide_by_a_name() {
         "name.cmp(",
         "match name",
     ];
-    // The proof pairs the leaves of two graphs by the names that both graphs give them, and makes no plans.
+    // The proof pairs the leaves of two graphs by name, but makes no plans.
     files.retain(|f| !f.starts_with(root().join("passes/src/prove")));
     for f in files {
         let text = std::fs::read_to_string(&f).expect("a source file");

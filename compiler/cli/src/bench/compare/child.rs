@@ -1,4 +1,4 @@
-//! A child process that ends with this program on SIGINT and SIGTERM.
+//! Runs a child process; SIGINT and SIGTERM end the child and this program.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,18 +10,18 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// The interval between two checks on the child.
+/// The polling interval for the child.
 const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// True if a signal has its usual effect: no child is running.
+    /// True if no child is running, so that a signal ends this program.
     usual: Arc<AtomicBool>,
     came: Arc<AtomicUsize>,
 }
 
 impl Signals {
-    /// Listens for the signals. If the system refuses, a signal ends only this program.
+    /// Registers the signal handlers. If this fails, a signal ends only this program.
     pub(super) fn listen() -> Signals {
         let out = Signals {
             usual: Arc::new(AtomicBool::new(true)),
@@ -35,7 +35,7 @@ impl Signals {
         out
     }
 
-    /// Runs a program to its end. A signal ends the program with its children, then this program.
+    /// Runs a program to its end. A signal ends the program, its children, and this program.
     pub(super) fn output(&self, command: &mut Command) -> io::Result<Output> {
         in_group(command);
         let mut child = command
@@ -71,7 +71,7 @@ fn reader<R: Read + Send + 'static>(from: Option<R>) -> Option<JoinHandle<Vec<u8
     let mut from = from?;
     Some(thread::spawn(move || {
         let mut out = Vec::new();
-        // After an error, the output so far counts.
+        // After an error, the output read so far counts.
         let _ = from.read_to_end(&mut out);
         out
     }))

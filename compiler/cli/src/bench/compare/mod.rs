@@ -1,9 +1,7 @@
 //! Times another program in alternation with tpc.
 //!
 //! A machine's speed changes from minute to minute, so only speeds measured together are comparable. Each round runs
-//! both programs; every second round swaps the order. The report prints the median and the range of the rounds' ratios.
-//!
-//! `child` runs the other program; `speeds` reads its speeds.
+//! both programs; every second round swaps the order. The report has the median and the range of the ratios.
 
 mod child;
 mod speeds;
@@ -23,7 +21,6 @@ use crate::progress::Progress;
 use child::Signals;
 use speeds::Speeds;
 
-/// Lines of standard error that a diagnostic shows.
 const ERROR_LINES: usize = 5;
 
 pub(super) struct Other<'a> {
@@ -39,7 +36,6 @@ impl<'a> Other<'a> {
         }
     }
 
-    /// Returns the program's file name: the first word that does not set a variable.
     fn name(&self) -> &'a str {
         let mut words = self.command.split_whitespace();
         let program = words.find(|w| !w.contains('=')).unwrap_or(self.command);
@@ -75,7 +71,7 @@ impl<'a> Other<'a> {
         Ok(speeds)
     }
 
-    /// Returns the tests that both programs measure, from one run of the other program, which also warms up.
+    /// Returns the tests of both programs. Runs the other program once, which also warms up.
     fn common(&self, tests: &[Test]) -> Result<Vec<Test>, Failure> {
         let found = self.speeds()?;
         let is_common = |t: &&Test| found.contains_key(&t.name());
@@ -89,7 +85,9 @@ impl<'a> Other<'a> {
                 ours.join(", ")
             );
             let d = Diagnostic::new(&COMMAND_LINE, "--compare", message);
-            return Err(Failure::usage(d.help("give both the same -p, -n and -d")));
+            return Err(Failure::usage(
+                d.help("give both programs the same -p, -n and -d"),
+            ));
         }
         Ok(common)
     }
@@ -139,7 +137,6 @@ impl<'a> Other<'a> {
         Ok(out)
     }
 
-    /// Formats the medians, and the ratio with its range.
     pub(super) fn report(&self, measured: &[Measured]) -> String {
         let columns = [
             Column::left("test"),

@@ -9,7 +9,6 @@ use crate::bench::measure::Test;
 /// Tokens per second by test name: `pp512`, `tg128 @ d4096`.
 pub(super) type Speeds = BTreeMap<String, f64>;
 
-/// A test of `-o json` and `-o jsonl`.
 #[derive(Deserialize)]
 struct Row {
     #[serde(default)]
@@ -22,7 +21,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the name and the speed; `None` for a test without tokens.
+    /// Returns the name and the speed, or `None` for a test without tokens.
     fn named(&self) -> Option<(String, f64)> {
         let depth = self.n_depth;
         let test = match (self.n_prompt, self.n_gen) {
@@ -35,7 +34,7 @@ impl Row {
     }
 }
 
-/// Reads speeds from an array of objects, an object per line, or a Markdown table among other lines.
+/// Reads speeds from an array of objects, from one object per line, or from a Markdown table.
 pub(super) fn read(text: &str) -> Speeds {
     let rows: Vec<Row> = serde_json::from_str(text.trim()).unwrap_or_else(|_| {
         let lines = text.lines().filter_map(|l| serde_json::from_str(l).ok());
@@ -49,7 +48,7 @@ pub(super) fn read(text: &str) -> Speeds {
     out
 }
 
-/// Reads a table with the columns `test` and `t/s`. A cell has the mean before `±`.
+/// Reads a table with the columns `test` and `t/s`. In a cell, the mean precedes `±`.
 fn table(text: &str) -> Speeds {
     let mut columns = None;
     let mut out = Speeds::new();

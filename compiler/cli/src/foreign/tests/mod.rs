@@ -1,4 +1,4 @@
-//! Checks that every entry of the table behaves as documented.
+//! Checks the behaviour of every entry in the table.
 
 use clap::{CommandFactory, Parser};
 use tpc_ggml::llama_cpp::OPTIONS;
@@ -6,7 +6,6 @@ use tpc_ggml::llama_cpp::OPTIONS;
 use super::*;
 use crate::args::PlacementArgs;
 
-/// A subcommand that plans.
 #[derive(Debug, Parser)]
 #[command(name = "plan")]
 struct Plan {
@@ -26,7 +25,6 @@ fn text(said: &TranslatedLine) -> Vec<&str> {
     said.arguments.iter().filter_map(|a| a.to_str()).collect()
 }
 
-/// Returns option words with a value that the entry takes.
 fn values(foreign: &ForeignOption, name: &'static str) -> Vec<&'static str> {
     match foreign.arity() {
         Arity::Switch | Arity::NegatedSwitch => vec![name],
@@ -70,7 +68,6 @@ fn every_entry_behaves() {
                     Effect::Model => {
                         assert_eq!(text(&said), ["m.gguf", "7", "-c", "4096"], "{name}");
                     }
-                    // The subcommand may not have `--reserve`.
                     Effect::Means(to) | Effect::Translated(to, _)
                         if own(&command, to).is_some() =>
                     {
@@ -107,7 +104,7 @@ fn every_option_of_llama_cpp_means_something() {
     for name in OPTIONS.iter().flat_map(|o| o.names) {
         assert!(known(name) || help.contains(name), "{name} is in no table");
     }
-    // An option takes equally many values in both tables.
+    // The number of values is equal in both tables.
     for spec in OPTIONS {
         for foreign in spec.names.iter().filter_map(|n| lookup(n)) {
             let count = |a: Arity| match a {
@@ -192,7 +189,7 @@ fn what_others_type() {
     ] {
         let said = say(line);
         if line.contains(&"-vc4096") {
-            // A cluster of letters is treated as a mistake, because it is rare.
+            // A cluster of unknown letters is an error.
             assert!(said.is_err());
             continue;
         }
