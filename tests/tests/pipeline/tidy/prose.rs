@@ -45,7 +45,7 @@ const PHRASES: [(&str, &str); 10] = [
 ];
 
 /// Phrases per 1,000 words that an area may have. An area is the README, the changelog, the book, or a crate.
-const LIMIT: f64 = 4.0;
+const LIMIT: f64 = 3.0;
 /// The limit of the pages and texts that a new user reads first.
 const FIRST_LIMIT: f64 = 2.0;
 const FIRST: [&str; 3] = ["README.md", "CHANGELOG.md", "docs"];
