@@ -67,7 +67,7 @@ tpc_ir::codes! {
     WEIGHT_MISMATCH = error(
         "TPC0508",
         "tensor differs from the graph's declaration",
-        "A tensor of the model has another type or size than the graph declares.",
+        "A tensor of the model does not have the type or size that the graph declares.",
     )
     .example("a graph of the q4_k file, run on the q8_0 file.")
     .cure("build the graph from the same file.");

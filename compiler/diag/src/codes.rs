@@ -137,7 +137,7 @@ tpc_ir::codes! {
     OLD_PLAN = error(
         "TPC0411",
         "earlier plan that cannot be compared",
-        "The file is not a plan of `tpc plan --format json`, is an array of several, or is too large.",
+        "The file is not a plan of `tpc plan --format json`, contains several plans, or is too large.",
     )
     .cure("write the plan again: `tpc plan MODEL … --format json > OLD.json`.");
 

@@ -263,7 +263,7 @@ tpc_ir::codes! {
     DATA_LENGTH = error(
         "TPC0140",
         "wrong amount of tensor data written",
-        "The writing program gave another number of bytes than type and shape need.",
+        "The writing program gave a different number of bytes than type and shape need.",
     )
     .example("4096 bytes for 2048 f32.")
     .cure("report it to the authors of the writing program.");

@@ -7,7 +7,7 @@ use super::error::{GgufError, GgufErrorKind};
 use super::metadata::{Entry, Metadata};
 use super::value::{MetaArray, MetaValue, StrList};
 
-/// Maximum number of layers for a scalar; bounds allocations by a hostile `block_count`.
+/// Maximum number of layers for which a scalar is repeated, so that a malicious `block_count` cannot exhaust memory.
 const MAX_LAYERS: usize = 65_535;
 
 enum DecodeError {

@@ -209,7 +209,7 @@ crate::codes! {
 
     RESULT_PLACE = error(
         "TPC0245",
-        "result at another place than the operands",
+        "result and operands at different places",
         "Only `copy` moves values between places.",
     )
     .example("`relu` of a value on `dev0` with a result on `dev1`.")

@@ -101,7 +101,7 @@ pub enum VerifyErrorKind {
     NotAState { value: Value },
     #[error("output {first} also updates {state}")]
     UpdatedTwice { state: Value, first: usize },
-    #[error("the new content {value} has another {what} than the state {state}")]
+    #[error("the new content {value} and the state {state} differ in {what}")]
     StateChanges {
         state: Value,
         value: Value,

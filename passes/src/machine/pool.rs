@@ -19,7 +19,7 @@ impl Topology {
         self.device(device).pool
     }
 
-    /// True if a device is in another machine than the host.
+    /// True if a device is not in the host's machine.
     pub fn is_remote(&self, device: usize) -> bool {
         self.away.contains(&device)
     }

@@ -25,7 +25,7 @@ impl Boundary {
 }
 
 /// True if an outside value is added as this op on its operand. The op rearranges elements, and a device may apply it
-/// in another layer than the model.
+/// in a different layer than the model does.
 pub(super) const fn is_inlined(op: &Op) -> bool {
     match op.category() {
         OpCategory::Layout | OpCategory::Selection | OpCategory::Repetition | OpCategory::Copy => {

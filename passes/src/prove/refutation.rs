@@ -30,7 +30,7 @@ pub enum RefutationReason {
         /// The type that the op gives; `None` if the op rejects its operands.
         found: Option<TensorType>,
     },
-    /// An instruction of the model reads a value before its definition, or has another type than its op gives.
+    /// An instruction of the model reads a value before its definition, or its type is not the result type of its op.
     #[error("`{op}` of `{value}` is not valid in a model: its operands or types do not fit the op")]
     Model {
         /// The op's name.
@@ -60,7 +60,7 @@ pub enum RefutationReason {
         /// The operand.
         operand: Value,
     },
-    /// An output is another value than the model's.
+    /// An output is not the model's value.
     #[error("gives the output `{name}`, but is not the model's output")]
     Output {
         /// The output's name.

@@ -118,7 +118,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     for (ahead, draft) in (1..).zip(&evaluation.drafts) {
         let (alike, all) = evaluation.agreement(ahead, draft);
         output::result(&format!(
-            "draft {ahead}: agrees with the model in {alike} of {all} places\n"
+            "draft {ahead}: agrees with the model at {alike} of {all} positions\n"
         ))?;
     }
     if let Some(path) = &args.logits {

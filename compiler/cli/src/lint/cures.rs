@@ -82,8 +82,8 @@ impl<'a> Checked<'a> {
         found.into_iter().filter(is_error).collect()
     }
 
-    /// True if a cure may be shown. The edited line must not have new errors. It must request the advised placement, or
-    /// have a plan that fits and is proved. Rewrites the cure as options of the line.
+    /// Sets the advice's options to those of the edited line. Returns true if the cure may be shown: the edited line
+    /// does not have new errors, and either requests the advised placement or has a proved plan that fits.
     pub(super) fn holds(&self, advice: &mut Advice) -> bool {
         let Some((line, words)) = self.edited(&advice.changes) else {
             return false;

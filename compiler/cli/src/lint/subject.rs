@@ -108,7 +108,7 @@ impl Subject {
         let placement = PlacementArgs::read(&same.options)?.on_machine_of(&machine);
         let placement = placement.with_servers_at(command.servers_at());
         let source = SourceArgs::new(Some(PathBuf::from(&same.model)), None);
-        // In a range of device counts, each count has other shares, so the command omits them.
+        // The shares depend on the number of devices, so the command omits them for a range of device counts.
         if let Ok(lists) = &devices
             && let [only] = lists.lists.as_slice()
             && let Some(split) = implied_split(&placement, only, source.defaults())

@@ -24,7 +24,7 @@ pub(super) struct KeptArgs {
     /// Save the session after the last answer.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Reuse the session in this file as far as the prompt begins with its text; save the text of this run there.
+    /// Reuse this file's session up to its first difference from the prompt; save this run's session there.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["load", "save"])]
     prompt_cache: Option<PathBuf>,
     /// Do not change the file of --prompt-cache.

@@ -109,7 +109,7 @@ fn words(text: &str) -> Vec<&str> {
     words.collect()
 }
 
-/// Returns the first words shown that the output lacks at their place.
+/// Splits the shown output at each `…`. Returns the first part that the real output lacks after the part before.
 fn missing(shown: &[String], output: &str) -> Option<String> {
     let output = words(output);
     let shown = shown.join("\n");

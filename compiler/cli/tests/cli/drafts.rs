@@ -109,11 +109,11 @@ fn eval_compares_logits_and_counts_good_guesses() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines.len(), 2);
     assert!(
-        lines[0].starts_with("draft 1: agrees with the model in "),
+        lines[0].starts_with("draft 1: agrees with the model at "),
         "{}",
         lines[0]
     );
-    assert!(lines[0].ends_with(" of 6 places"), "{}", lines[0]);
+    assert!(lines[0].ends_with(" of 6 positions"), "{}", lines[0]);
     assert!(lines[1].starts_with("nmse="));
 }
 

@@ -9,8 +9,9 @@
 //!   level has more on the host than the one before;
 //! - *point*: a way, chain and level with a context, cache types, sequences and a batch size;
 //! - *sketch*: a plan without programs, for its speed; *draft*: a plan with programs that are not proved;
-//! - *class*: the properties that a point loses: context, cache precision, sequences;
-//! - *mild*: of the points of a class, way and chain, the mildest has the least on the host, then the largest context.
+//! - *class*: the set of losses of a point: shorter context, lower cache precision, fewer sequences;
+//! - *mildest*: among points of the same class, way and chain, the point with the least on the host; if several have
+//!   equally little there, the one with the largest context.
 //!
 //! The advice has the fastest point per class, unless a point with fewer losses is as fast.
 

@@ -194,7 +194,7 @@ fn packed_recurrence<'t>(p: &op::Recurrence, op: Op) -> Result<OpLowering<'t>, O
 fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     let steps = ((p.stop - p.start) / p.step).ceil();
     if steps != n as f32 {
-        return Err(form("a range of another length than its result"));
+        return Err(form("a range whose length differs from its result's"));
     }
     Ok(direct(Arange {
         start: p.start,

@@ -1,5 +1,5 @@
-//! The parts of an axis on llama.cpp's devices. Proportions are rounded down to whole units, one device after
-//! another. Each layer begins with another device, which rotates the remainder.
+//! The parts of an axis on llama.cpp's devices. Proportions are rounded down to whole units, device by device; the last
+//! device gets the remainder. In each further layer of the same kind, the rounding begins with the next device.
 
 use super::geometry::{Attention, LinearAttention};
 

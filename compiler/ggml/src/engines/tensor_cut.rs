@@ -1,5 +1,5 @@
 //! The devices' parts of each tensor. A tensor's name determines its split axis. Parts are whole heads and blocks.
-//! The rounding begins with another device in each layer.
+//! In each further layer of the same kind, the rounding begins with the next device.
 
 use super::head_sizes::{HeadSizes, LayerHeads};
 use super::memory::MemoryFacts;

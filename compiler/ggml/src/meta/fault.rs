@@ -42,7 +42,7 @@ pub enum FaultKind {
     Slopes,
     /// Mirrored keys and values for split queries.
     MirroredKeys,
-    /// Elements in another order on a device than in the whole tensor.
+    /// Elements of a device that are not in the whole tensor's order.
     Order,
 }
 

@@ -55,6 +55,6 @@ fn check(graph: &Capture<'_>, out: &mut Vec<Diagnostic>) {
         );
         let d = LINT.finding(graph.name(odd), message);
         let d = d.help("use the epsilon of the model's configuration in every layer");
-        out.push(graph.at(odd, "has another epsilon than most", d));
+        out.push(graph.at(odd, "has a different epsilon than most", d));
     }
 }

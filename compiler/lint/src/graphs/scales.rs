@@ -11,9 +11,9 @@ pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Op,
     code: Code::warning(
         "TPC0657",
-        "one layer has another attention scale",
-        "One layer multiplies the dot products of queries and keys by another factor than all other layers with the \
-         same head size.",
+        "one layer has a different attention scale",
+        "One layer multiplies the dot products of queries and keys by a different factor than all other layers with \
+         the same head size.",
     )
     .example("`1/√128` everywhere, but 1 in the layer with queries that seemed to be scaled already.")
     .cure("use the same factor in every layer, or scaled queries in every layer."),

@@ -39,7 +39,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let total = devices.fold(0, u64::saturating_add);
     let room = report.devices[0].capacity_bytes.is_none_or(|c| total <= c);
     let e = &report.estimate;
-    // With host options a single device would hold more data: the comparison would be unfair.
+    // The time on one device assumes that no data is on the host, so plans with host data are not compared.
     let p = plan.placement;
     let on_host = !p.host_experts.is_none() || p.kv_on_host || p.n_gpu_layers.is_some();
     let to_host = p.overrides.iter().any(|o| o.target == Target::Host);

@@ -7,7 +7,7 @@ use crate::description::{
     RopeLayers, RouterInput, Window, WindowKind, WindowedRope,
 };
 
-/// `smallthinker`: the first of four layers has full attention without rotation; the other layers have a fixed window.
+/// `smallthinker`: the first of every four layers has full attention without rotation; the others have a fixed window.
 pub(crate) const SMALLTHINKER: Arch = Arch {
     name: "smallthinker",
     attention: AttentionForm {

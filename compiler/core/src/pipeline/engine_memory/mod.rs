@@ -132,7 +132,7 @@ impl PlacedModel<'_> {
         out: &mut BTreeMap<Place, Footprint>,
     ) {
         let back_end = self.facts.of(&self.placement.backends());
-        // Devices that share tensors are one device for the scheduler.
+        // To the scheduler, the devices of a tensor split are one device.
         let host = self.layers.stages.len();
         let place = |v: Value| match self.places.owner(v) {
             Owner::Host => Some(host),

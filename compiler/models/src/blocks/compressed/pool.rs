@@ -15,8 +15,8 @@ pub(super) struct ScoredValues {
     pub(super) scores: Value,
 }
 
-/// Returns the weighted sum of each `tokens` consecutive steps. `tokens` is a power of two: each round merges adjacent
-/// sums, which doubles their length.
+/// Returns the weighted sum of each block of `tokens` consecutive steps. `tokens` is a power of two: each round merges
+/// adjacent sums, which doubles the number of steps per sum.
 pub(super) fn pool(
     b: &mut Builder<'_>,
     x: ScoredValues,

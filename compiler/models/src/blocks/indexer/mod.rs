@@ -89,9 +89,8 @@ pub(super) struct Input {
     pub(super) queries: Option<Value>,
 }
 
-/// Returns the mask of the best rows of blocks of `tokens` tokens, `[n_kv, n_tokens]`. `keys` is `[dim, n_tokens]`;
-/// `starts: [n_tokens]` has the positions of the blocks' first tokens. The cell of a block's last token holds the
-/// block's row.
+/// Returns the mask of the best blocks, `[n_kv, n_tokens]`. A block has `tokens` tokens and one row, in the cell of its
+/// last token. `keys` is `[dim, n_tokens]`; `starts: [n_tokens]` has the positions of the blocks' first tokens.
 pub(super) fn mask_of_rows(
     b: &mut Builder<'_>,
     cx: &LayerContext<'_>,
