@@ -105,7 +105,11 @@ impl OpDef for NgramRows {
             t.len > 0 && end.is_some_and(|end| end <= 1 << 31)
         };
         let held = self.tables.iter().all(held);
-        parameter("tables", "rows below 2³¹, at least one each", held)?;
+        parameter(
+            "tables",
+            "at least one row per table, with row numbers below 2³¹",
+            held,
+        )?;
         let tokens = x.dims[0].checked_sub(&lengths.into());
         let tokens = tokens.ok_or_else(|| TypeError::Sizes {
             what: "fewer tokens of x than factors reach back",

@@ -86,7 +86,7 @@ impl OpDef for SsmConv {
 /// `A: [d_state or 1, heads]`, `B` and `C: [d_state, groups, n_t, n_s]`, and `ids: [n_s]`, the initial cell of each
 /// sequence; without ids, one cell per sequence, in order. Results: `y` as `x`, and `[d_state, head_dim, heads, n_s]`.
 ///
-/// Mamba-1 has one head of one element per channel; in Mamba-2, `A` has one number per head.
+/// In Mamba-1, each channel is a head of one element. In Mamba-2, `A` has one number per head.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SsmScan;
 

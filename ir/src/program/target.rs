@@ -84,7 +84,7 @@ pub trait Target: std::fmt::Debug + Sync {
     fn alignment(&self) -> u64;
 }
 
-/// A device with the file's storage.
+/// A target that stores weights in the blocks of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileTarget;
 

@@ -356,7 +356,8 @@ crate::codes! {
     STAGE = error(
         "TPC0263",
         "graph of another stage",
-        "A pass did not run: models are on the host, placed graphs lack shardings, and programs do not use groups.",
+        "A pass did not run. Model graphs are on the host, placed graphs have no shardings, and programs have no \
+         device groups.",
     )
     .example("a sharded graph given to the interpreter.")
     .cure("run the pass that leads to the stage.");

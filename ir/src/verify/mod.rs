@@ -1,4 +1,4 @@
-//! The verifier: the invariants of every graph that passes and executors receive.
+//! The verifier checks the invariants of every graph given to a pass or an executor.
 //!
 //! Passes and executors take a [`Verified`] graph of their [stage] and do not check again.
 //!

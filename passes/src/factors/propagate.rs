@@ -251,7 +251,7 @@ impl Pass<'_> {
         any_unreduced: bool,
     ) -> Result<(), PropagationConflict> {
         if self.is_split(v) {
-            // The next pass decides, with reduced operands.
+            // `result` requested reductions of the operands; the next pass decides.
             if any_unreduced {
                 return Ok(());
             }

@@ -1,7 +1,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Returns the expected maximum per device of `draws` independent draws, with probabilities proportional to `shares`.
+/// Draws devices independently, with probabilities proportional to `shares`. Returns the expected number of draws of
+/// the most drawn device.
 pub fn expected_max(draws: u64, shares: &[f64]) -> f64 {
     let total: f64 = shares.iter().sum();
     if draws == 0 || total <= 0.0 {

@@ -188,7 +188,7 @@ impl Block {
         if let Some((_, at)) = self.declared.iter().find(|(s, _)| *s == site) {
             return Some(base.wrapping_add(*at));
         }
-        // SAFETY: a declaration of the shim, which lives as long as the module.
+        // SAFETY: `site` points to a declaration of the shim, which lives as long as the module.
         let bytes = unsafe { (*site).bytes } as usize;
         if self.used + bytes + 2 * GAP > self.shared.len() * 16 {
             return None;

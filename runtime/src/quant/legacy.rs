@@ -13,7 +13,7 @@
 //! | q8_0   | `d` \[0\] `qs` i8 \[2..34\]               | `q·d`          |
 //! | q8_1   | `d` \[0\] `s` \[2\] `qs` i8 \[4..36\]     | `q·d`          |
 //!
-//! Decoding ignores q8_1's `s`, which is `d` times the sum of the codes, for ggml's dot products.
+//! In q8_1, `s` is `d` times the sum of the codes. ggml's dot products use it; decoding ignores it.
 //!
 //! Encoding follows ggml's `quantize_row_*_ref`: the f32 scale determines the codes and is then rounded to f16.
 

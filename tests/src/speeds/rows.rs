@@ -136,7 +136,7 @@ pub fn read() -> (Vec<Row>, BTreeMap<u64, LeftOut>) {
     (rows, left)
 }
 
-/// Returns the tables. Includes the cards that the file describes.
+/// Returns the names of models, cards, types and hosts, and the cards that the file describes.
 fn names(json: Json) -> Names {
     let described = json["own_cards"].as_array().into_iter().flatten();
     let cards: Vec<&str> = described.filter_map(Json::as_str).collect();

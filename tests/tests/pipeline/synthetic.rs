@@ -170,8 +170,9 @@ fn assert_split(what: &str, compiled: &CompiledModel, expected: &[(&str, Option<
     }
 }
 
-/// Returns the plan that divides the axis of `first`, and the rows of other weights if compatible, but never the model
-/// width. `way` modulo their count selects one of the ways to divide a factor.
+/// Returns a plan that divides the axis `first.1` of the tensors named `first.0`, and the rows of other weights if
+/// compatible, but never the model width. If a factor can be divided in several ways, `way` selects one, modulo their
+/// number.
 fn divided(
     file: &GgufFile,
     placement: &Placement,

@@ -354,7 +354,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Resolves the queues named by waits to the first queue of each place.
+    /// Resolves the place of each wait to the first queue of that place in the phase.
     fn resolve(&mut self) -> Vec<ParseError> {
         let positions: Vec<HashMap<Place, usize>> = self
             .phases

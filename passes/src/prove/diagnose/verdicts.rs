@@ -179,7 +179,8 @@ impl Verdicts {
     }
 }
 
-/// True if an e-class consists of statistics of the model's norms, which the model itself does not have.
+/// True if an e-class holds the statistics of a norm of the model. Only split norms compute statistics as separate
+/// values.
 fn is_step(encoding: &Encoding<'_>, id: Id) -> bool {
     let of_model = |id: Id| encoding.terms.is_model(id);
     encoding

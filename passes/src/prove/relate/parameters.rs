@@ -105,7 +105,8 @@ fn all_heads(
     matches.then_some(()).ok_or(NotExpressible)
 }
 
-/// Sets the start of a set slice to the start in the model. Fails unless the part has `op.start` indices before it.
+/// Replaces the start of a `set_slice` by the model's start. Fails unless the device holds `op.start` indices before
+/// the model's start.
 fn start_on_whole(
     op: &mut SetSlice,
     parts: &[Rc<Part>],

@@ -258,7 +258,7 @@ impl TermGraph {
         out
     }
 
-    /// Adds a view of `of` as a view of each slice of `of` in the model, except `but`.
+    /// Expresses a view of `of` as a view of each slice of `of` that the model has, except the slice `but`.
     pub(in crate::prove) fn add_quotients(
         &mut self,
         view: &NumberedView,

@@ -137,7 +137,7 @@ impl Launches {
             if let Action::Product(weight) | Action::Experts(weight, _) = &launch.action {
                 let read = self.slots[launch.slots + 1];
                 let form = weight.format.takes_quantised();
-                // A product with one term can read the first of two.
+                // A product that needs one term of the activations can reuse the first of two terms.
                 launch.kept = last.is_some_and(|(value, of, terms)| {
                     (value, of) == (read, form) && weight.terms <= terms
                 });

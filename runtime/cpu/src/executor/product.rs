@@ -36,7 +36,7 @@ impl Packed {
     pub(super) fn matrix(&self, i: usize) -> Result<Matrix<'_>, KernelError> {
         ensure(i < self.n, "the weight does not have the matrix")?;
         let bytes = self.format.bytes();
-        // SAFETY: the buffer holds the whole stack.
+        // SAFETY: the buffer holds all `n` matrices.
         let bytes = unsafe { std::slice::from_raw_parts(self.ptr.add(i * bytes), bytes) };
         Matrix::new(self.format, bytes).map_err(|_| KernelError::Shape {
             what: "a packed weight has the wrong size",

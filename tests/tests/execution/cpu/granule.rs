@@ -19,7 +19,8 @@ const MODELS: [&str; 4] = [
     "llama:layers=2,embd=256,heads=16,kv_heads=16,head_dim=80,ff=512",
 ];
 
-/// Writable types with blocks of 256 and 128, the mixture in files, and types with blocks of 64, which stay whole.
+/// Types that tpc can write: blocks of 256 and 128 elements, a mixture of types as in real files, and blocks of 64
+/// elements, which are never cut.
 const TYPES: [&str; 12] = [
     "q4_k", "mixed", "q1_0", "q6_k", "q2_k", "q3_k", "q5_k", "iq4_xs", "tq1_0", "tq2_0", "nvfp4",
     "q2_0",
@@ -27,8 +28,8 @@ const TYPES: [&str; 12] = [
 
 /// The maximum NMSE if only the order of sums differs.
 const EXACT: f64 = 1e-20;
-/// The maximum NMSE; and the maximum multiple of one device's error, if a router or 1-bit weights amplify errors. A
-/// value between two codes may be rounded to either.
+/// The maximum NMSE is the first number, or the second times one device's error if that is larger: routers and 1-bit
+/// weights amplify errors. A value between two codes may be rounded to either.
 const EDGES: (f64, f64) = (1e-4, 2.0);
 
 fn subject(path: &Path, devices: usize) -> Subject {

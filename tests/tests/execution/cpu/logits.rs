@@ -110,9 +110,9 @@ fn a_product_has_the_same_terms_on_any_number_of_devices() {
     }
 }
 
-/// Runs the model with one term per product, as large models do. Returns the NMSE if it exceeds the engine's NMSE, and
-/// an error if rounding does not explain the NMSE. Rounding may change a router's choice, and a recurrence may amplify
-/// an error; the reference with rounding must then show the same.
+/// Runs the model with one-term activations, as for large models. If the NMSE exceeds the limit, the reference with the
+/// same rounding must have about the same logits: rounding may change a router's choice, and a recurrence may amplify
+/// an error. Describes such a difference; returns an error if the reference does not show it.
 fn one_term(
     subject: &Subject,
     (name, engine): (&str, Option<f64>),

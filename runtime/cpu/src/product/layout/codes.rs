@@ -10,7 +10,7 @@
 //! | 2 bits   | unit `4·l + b/2`, 2 lines      |
 //! | 1 bit    | unit `b`, one line             |
 //!
-//! Codes of 3, 5 and 6 bits store low bits like the wider fields and high bits in further lines.
+//! Codes of 3, 5 and 6 bits are two fields: the low 2 or 4 bits, then the high 1 or 2 bits in further lines.
 #![expect(unsafe_code, reason = "kernels")]
 #![allow(unsafe_op_in_unsafe_fn, reason = "every body has BYTES bytes")]
 

@@ -49,7 +49,7 @@ pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
             data.results.iter().map(|v| tails(defs, *v)).collect();
         let most = of_devices.iter().map(Vec::len).max().unwrap_or(0);
         for way in 0..most {
-            // A device without a chain of this rank ends with the sum.
+            // A device with fewer tails ends with the sum.
             let each = of_devices.iter().filter_map(|tails| tails.get(way));
             out.push(each.flatten().copied().chain([inst]).collect());
         }
