@@ -258,7 +258,7 @@ fn range(report: &PlanReport) -> String {
         // tpc's kernels have not run on a card.
         true => {
             out.push_str(
-                "if tpc's kernels are as fast as llama.cpp's; they have not run on a card yet",
+                "if tpc's kernels match llama.cpp's; no card has run them yet",
             );
         }
         false => {
