@@ -477,6 +477,11 @@ pub(super) fn read_topology(path: &Path) -> Result<TopologyFile, Failure> {
         Failure::usage(d.help(cure))
     };
     let bytes = input::read_file(path, MAX_TOPOLOGY)?;
+    if bytes.starts_with(b"GGUF") {
+        let message = "a GGUF model, not a topology file".to_owned();
+        let cure = "give --topology a text file that describes the machine, or name cards: --devices 2x3090";
+        return Err(unusable(message, Some(cure.to_owned())));
+    }
     let text = std::str::from_utf8(&bytes)
         .map_err(|e| unusable(format!("byte {} is not UTF-8 text", e.valid_up_to()), None))?;
     TopologyFile::from_ron(text).map_err(|e| unusable(e.to_string(), e.cure.clone()))

@@ -137,7 +137,11 @@ pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
         .map(|s| s.to_string_lossy().into_owned())
         .unwrap_or_default();
     capture::read(&text, &name).map_err(|e| {
-        let d = Diagnostic::from(e);
+        let d = match bytes.starts_with(b"GGUF") {
+            true => Diagnostic::new(e.code(), "", "a GGUF model, not a captured graph")
+                .help("give the model without --graph; `tpc rpc --capture DIR` captures graphs"),
+            false => Diagnostic::from(e),
+        };
         Failure::usage(Diagnostic {
             entity: path.display().to_string().into(),
             ..d

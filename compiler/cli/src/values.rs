@@ -222,6 +222,9 @@ fn count(option: &'static str, text: &str, least: u64, help: &str) -> Parsed<u64
     number.filter(|&n| n >= least).ok_or_else(|| {
         let message = match number {
             Some(n) => format!("{option} cannot be {n}"),
+            None if text.trim().starts_with('-') => {
+                format!("{option} cannot be negative: `{text}`")
+            }
             None => format!("`{text}` is not a number for {option}"),
         };
         Diagnostic::new(&codes::COMMAND_LINE, option, message).help(help)
@@ -349,7 +352,7 @@ impl Pattern {
             Err(e) => {
                 let message = format!("`{text}` is not a regular expression: {e}");
                 let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
-                Err(d.help("give a regex in quotes, such as 'ffn_.*_exps'; `.` matches any letter, `.*` any text"))
+                Err(d.help("give a regex in quotes, such as 'ffn_.*_exps'; `.` matches any character, `.*` any text"))
             }
         }
     }

@@ -14,11 +14,11 @@ tpc_ir::codes! {
 
     UNPROVED = error(
         "TPC0391",
-        "programs are not proved to compute the model",
-        "The proof stops at the op in the message: the programs are wrong, or the proof lacks a rule.",
+        "the plan is not proved",
+        "tpc could not prove that the devices' programs compute the model. The proof stops at the op in the message. This is a bug in tpc.",
     )
-    .cure("run `tpc verify --numeric`; if its answers agree, `tpc plan --allow-unproved` prints the plan. Report \
-           this bug in tpc with the command and the model's header.")
+    .cure("run `tpc verify --numeric`. If its answers agree, `tpc plan --allow-unproved` prints the plan; else do not \
+           use the plan. Report the bug with the command and the model's header.")
     .with_milder_severity(Severity::Warning);
 
     CANNOT_SHRINK = error(
@@ -65,9 +65,9 @@ tpc_ir::codes! {
     UNSUPPORTED_OPTION = error(
         "TPC0401",
         "option not supported yet",
-        "Without the option, the plan would be for something else.",
+        "tpc does not support this option, and ignoring it would change the plan.",
     )
-    .cure("leave the option out.");
+    .cure("leave the option out if a plan without it helps you.");
 
     FILE_ACCESS = error(
         "TPC0402",

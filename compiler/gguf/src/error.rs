@@ -64,7 +64,7 @@ pub enum GgufErrorKind {
     },
     #[error("not a GGUF file: expected it to begin with \"GGUF\", found bytes {found:02x?}{}", guess(.looks_like))]
     NotGguf {
-        found: [u8; 4],
+        found: Vec<u8>,
         looks_like: Option<&'static str>,
     },
     #[error("GGUF version {found} is not supported: expected 2 or 3")]
@@ -259,7 +259,7 @@ impl GgufErrorKind {
         }
     }
 
-    /// Returns the cure, .
+    /// Returns the cure.
     pub fn help(&self) -> String {
         use GgufErrorKind as K;
         match self {

@@ -92,14 +92,16 @@ pub(super) fn parse_limited(
 
 /// Reads magic and version. In the wrong byte order, the version's low half is zero.
 fn read_preamble(cursor: &mut Cursor<'_>, bytes: &[u8]) -> Result<u32, GgufError> {
-    let magic: [u8; 4] = cursor.chunk("the magic \"GGUF\"")?;
-    if magic != *b"GGUF" {
+    const MAGIC: &[u8; 4] = b"GGUF";
+    let found = &bytes[..bytes.len().min(MAGIC.len())];
+    if !MAGIC.starts_with(found) {
         let kind = GgufErrorKind::NotGguf {
-            found: magic,
+            found: found.to_vec(),
             looks_like: lookalike::describe(bytes),
         };
         return Err(cursor.error_at(0, kind));
     }
+    cursor.chunk::<4>("the magic \"GGUF\"")?;
     let offset = cursor.offset();
     let mut version = cursor.u32("the version")?;
     if version != 0 && version & 0xffff == 0 {

@@ -22,7 +22,7 @@ crate::codes! {
     CHARACTER = error(
         "TPC0202",
         "unexpected character",
-        "Outside quotes and comments, only words, numbers and a few signs are valid.",
+        "Outside quotes and comments, a graph file (`.tpir`) has only words, numbers and a few signs.",
     )
     .example("`v0: f32[8] @host = relu v1!`.")
     .cure("remove the character, quote it, or begin the comment with `;`.");
@@ -30,7 +30,7 @@ crate::codes! {
     QUOTED = error(
         "TPC0203",
         "invalid quoted text",
-        "Quotes close on the same line. Escapes are `\\\"`, `\\\\`, `\\n` and `\\u{…}`.",
+        "In a graph file (`.tpir`), quotes close on the same line. Escapes are `\\\"`, `\\\\`, `\\n` and `\\u{…}`.",
     )
     .example("`graph \"llama`, without the second quote.")
     .cure("close the quotes, and double literal backslashes.");
@@ -96,7 +96,7 @@ crate::codes! {
     UNKNOWN_OP = error(
         "TPC0211",
         "unknown op",
-        "The IR lacks an op of this name.",
+        "No op of a graph file (`.tpir`) has this name. The book's page on the IR lists all ops.",
     )
     .example("`v1: f32[8] @host = matmul v0`.")
     .cure("write the name of an op, such as `mul_mat`.");

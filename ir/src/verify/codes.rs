@@ -62,10 +62,10 @@ crate::codes! {
     STATE_CHANGES = error(
         "TPC0227",
         "update does not fit its state",
-        "The new content must have the type, place and sharding of the state.",
+        "The new content of a state, such as a KV cache, must have the state's element type, place and split.",
     )
     .example("a split cache that is updated with a whole value.")
-    .cure("shard, convert or move the new content first.");
+    .cure("convert, move or split the new content before the update.");
 
     STATE_NAME = error(
         "TPC0228",
@@ -172,7 +172,7 @@ crate::codes! {
          pieces), and fill the axis.",
     )
     .example("`parts = [[0:256], [0:8]]`, which lacks two axes.")
-    .cure("let lowering create the parts.");
+    .cure("delete the `parts` of the graph file, and let `tpc dump --stage programs` write them.");
 
     INPUT_TYPE = error(
         "TPC0241",
@@ -184,11 +184,11 @@ crate::codes! {
 
     SUMMED = error(
         "TPC0242",
-        "sum of integers or of blocks",
+        "integers or quantised blocks cannot be summed",
         "`all_reduce` and `reduce_scatter` cannot add indices or quantised blocks.",
     )
     .example("`all_reduce` of token ids.")
-    .cure("reduce f32 values.");
+    .cure("convert the values to f32 first, or remove the collective.");
 
     BLOCKS = error(
         "TPC0243",
@@ -347,8 +347,8 @@ crate::codes! {
 
     SHARDING_LEAF = error(
         "TPC0262",
-        "unreduced leaf",
-        "Weights, inputs and states are whole or split.",
+        "weights, inputs and states cannot be partial",
+        "A partial value is one term of a sum over devices. Weights, inputs and states are whole or split.",
     )
     .example("`weight … partial`.")
     .cure("remove `partial`.");

@@ -37,7 +37,7 @@ tpc_ir::codes! {
         "kernels do not compile",
         "The compiler rejects the kernels' source.",
     )
-    .cure("update the compiler. If it is current, report this bug in tpc with the message.");
+    .cure("update the compiler that the message names (NVRTC or C++). If it is current, report this bug in tpc with the message.");
 
     NO_COMPILER = error(
         "TPC0545",

@@ -293,6 +293,7 @@ impl Reader<'_> {
                     Effect::Repository => format!(
                         "give a repository and a file in it: {name} USER/NAME -hff FILE.gguf"
                     ),
+                    Effect::Model => format!("give the model: {name} MODEL.gguf"),
                     _ => format!("write {name} VALUE"),
                 },
             )),

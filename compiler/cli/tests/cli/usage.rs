@@ -168,7 +168,7 @@ fn a_bad_topology_is_located() {
         ),
         (
             "Topology(devices: [(name: \"a\", bandwidth: 1e12, flops: NaN)])".to_owned(),
-            "column 56: flops: `NaN` is not a possible number",
+            "column 56: flops: `NaN` is not a number",
         ),
         (
             "Topology(devices: [(name: \"a\", memory: Some(0), bandwidth: 1e12, flops: 1e14)])"

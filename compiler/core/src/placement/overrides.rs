@@ -150,7 +150,7 @@ impl OverridePattern {
         }
         let regex = compile(pattern, MATCH_STEPS).map_err(|e| {
             wrong(format!("`{pattern}` is not a regular expression: {e}"))
-                .help("give a regex such as `blk\\.(1|2)\\.ffn_.*`")
+                .help("give a regex and a place, such as `blk\\.(1|2)\\.ffn_.*=CPU`")
         })?;
         Ok(OverridePattern {
             pattern: pattern.to_owned(),

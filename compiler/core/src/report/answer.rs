@@ -257,9 +257,7 @@ fn range(report: &PlanReport) -> String {
     match e.engine == Engine::Tpc.name() && on_cards {
         // tpc's kernels have not run on a card.
         true => {
-            out.push_str(
-                "if tpc's kernels match llama.cpp's; no card has run them yet",
-            );
+            out.push_str("if tpc's kernels match llama.cpp's; no card has run them yet");
         }
         false => {
             let _ = write!(out, "estimated with the profile of {}", e.engine);

@@ -43,9 +43,9 @@ tpc_ir::codes! {
     STATES = error(
         "TPC0705",
         "indices or positions are split",
-        "Row indices, rotary positions and expert ids must be mirrored.",
+        "Row indices, rotary positions and expert ids must be whole on every device; this graph splits them.",
     )
-    .cure("compute them from mirrored values.");
+    .cure("compute them from values that are whole on every device.");
 
     PRODUCT = error(
         "TPC0706",
@@ -54,7 +54,7 @@ tpc_ir::codes! {
          matching batches.",
     )
     .example("a mirrored weight on activations that are split along the contracted axis.")
-    .cure("build the equivalent graph, if one is shown.");
+    .cure("change the graph as TPC0720 shows, if tpc found an equivalent.");
 
     ELEMENTWISE = error(
         "TPC0707",
@@ -62,7 +62,7 @@ tpc_ir::codes! {
         "Operands need equal splits, or a mirrored second operand of size 1 along the split axis.",
     )
     .example("a norm's weight repeated to the heads.")
-    .cure("build the equivalent graph, if one is shown.");
+    .cure("change the graph as TPC0720 shows, if tpc found an equivalent.");
 
     ROWS = error(
         "TPC0708",
@@ -78,7 +78,7 @@ tpc_ir::codes! {
         "CONCAT and PAD do not work along the split axis.",
     )
     .example("gate and up concatenated into one tensor.")
-    .cure("build the equivalent graph, if one is shown.");
+    .cure("change the graph as TPC0720 shows, if tpc found an equivalent.");
 
     SHAPE = error(
         "TPC0710",
@@ -86,7 +86,7 @@ tpc_ir::codes! {
         "The op merges the split axis with others.",
     )
     .example("[d, heads, tokens] reshaped to [d, heads · tokens].")
-    .cure("build the equivalent graph, if one is shown: the product takes four axes.");
+    .cure("change the graph as TPC0720 shows, if tpc found an equivalent: a product accepts four axes.");
 
     SIZES = error(
         "TPC0711",
@@ -114,10 +114,10 @@ tpc_ir::codes! {
     ATTENTION = error(
         "TPC0714",
         "attention operands are split differently",
-        "FLASH_ATTN_EXT accepts queries and sinks by heads, a mirrored mask, and keys and values both by heads or \
-         both mirrored.",
+        "FLASH_ATTN_EXT accepts queries and sinks split by heads, and a whole mask. Keys and values are both split by \
+         heads, or both whole.",
     )
-    .cure("split projections and caches by the same heads.");
+    .cure("split projections and caches by the same heads, or use `-sm layer`.");
 
     HEADS = error(
         "TPC0715",
@@ -164,5 +164,5 @@ tpc_ir::codes! {
         "tpc searched for a graph that ggml accepts (equality saturation). A search that stopped at a limit proves \
          little.",
     )
-    .cure("build the equivalent graph, if one is shown.");
+    .cure("change the graph as TPC0720 shows, if tpc found an equivalent.");
 }

@@ -57,5 +57,8 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         false => "",
     };
     let message = message!("{}: {}{}", verdict, Message::join(shown, "; "), equal);
-    out.push(LINT.finding("--split-mode", message));
+    out.push(
+        LINT.finding("--split-mode", message)
+            .help("no action needed; -sm chooses another mode"),
+    );
 }

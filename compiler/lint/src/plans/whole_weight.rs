@@ -49,7 +49,7 @@ fn reason(plan: &Plan<'_>, weight: Value) -> (Message, bool) {
                 }
             };
             let size = size.to_string();
-            reasons.push(message!("axis {} factor {}: {}", axis, size, why));
+            reasons.push(message!("axis {} (size {}): {}", axis, size, why));
         }
     }
     (Message::join(reasons, "; "), is_chosen)
@@ -134,7 +134,7 @@ fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
         let name = layer_name(&group.first);
         // The planner's own choice is only a note.
         out.push(match group.is_chosen {
-            true => LINT.milder_finding(name, message),
+            true => LINT.milder_finding(name, message).help("no action needed"),
             false => LINT.finding(name, message),
         });
     }
