@@ -40,6 +40,9 @@ pub struct KernelRecord {
     pub module: String,
     /// The compiler with its version.
     pub compiler: String,
+    /// The minimum driver, as the CUDA version that it must support, such as `12.0`. Format 1 lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
     /// The hash of the complete source.
     pub source: Digest,
     /// The hash of the code.
@@ -68,12 +71,20 @@ impl KernelModule {
                 target: target.to_owned(),
                 module: module.to_owned(),
                 compiler: compiler.to_owned(),
+                driver: None,
                 source,
                 hash: Digest::of(&code),
                 bytes: code.len() as u64,
             },
             code,
         }
+    }
+
+    /// Sets the minimum driver.
+    #[must_use]
+    pub fn with_driver(mut self, driver: Option<String>) -> KernelModule {
+        self.record.driver = driver;
+        self
     }
 
     /// Returns the name of the archive entry with the module's code.
@@ -152,6 +163,14 @@ fn records(bytes: &[u8]) -> Result<Vec<KernelRecord>, ArtefactError> {
         if record.compiler.len() > MAX_WORD || !record.compiler.chars().all(plain) {
             return Err(wrong(format!(
                 "{} has an invalid compiler name",
+                record.entry()
+            )));
+        }
+        let version =
+            |d: &String| d.len() <= 8 && d.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        if !record.driver.iter().all(version) {
+            return Err(wrong(format!(
+                "{} has an invalid minimum driver",
                 record.entry()
             )));
         }

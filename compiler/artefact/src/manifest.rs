@@ -168,7 +168,7 @@ struct Head {
 }
 
 /// The known sections and their newest versions.
-const SECTIONS: [(&str, u32); 2] = [("programs", 1), (kernels::SECTION, 1)];
+const SECTIONS: [(&str, u32); 2] = [("programs", 1), (kernels::SECTION, 2)];
 /// The number of mandatory sections.
 const NEEDED: usize = 1;
 

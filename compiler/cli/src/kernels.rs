@@ -3,9 +3,9 @@
 use std::thread;
 
 use tpc_artefact::{Digest, KernelModule};
-use tpc_cuda::cache_dir;
 use tpc_cuda::executor::modules;
 use tpc_cuda::nvrtc::{BuildOutput, Cache, Nvrtc, NvrtcError, TARGETS, build};
+use tpc_cuda::{Cubin, cache_dir};
 use tpc_diag::{Diagnostic, Severity, codes};
 use tpc_ir::program::Program;
 use tpc_runtime::Options;
@@ -95,8 +95,12 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
     let compiler = format!("NVRTC {major}.{minor}");
     let module = |b: &BuildOutput| {
         let source = Digest::of(b.source.as_bytes());
-        let code = b.compiled.cubin.as_slice().into();
-        KernelModule::new(&b.target, &b.module, &compiler, source, code)
+        let cubin = Cubin {
+            target: b.target.clone(),
+            code: b.compiled.cubin.as_slice().into(),
+        };
+        let driver = cubin.min_driver().map(|v| v.to_string());
+        KernelModule::new(&b.target, &b.module, &compiler, source, cubin.code).with_driver(driver)
     };
     Ok(Kernels {
         modules: built.iter().map(module).collect(),

@@ -5,6 +5,7 @@ use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_cuda::{
     CudaDriver, CudaExecutor, CudaOptions, CudaTarget, DeviceMap, Driver, DriverError, Edges,
+    PeerFailure,
 };
 use tpc_cuda_emulator::{Build, EmulatedDriver};
 use tpc_ir::program::{Program, Target};
@@ -178,7 +179,7 @@ pub struct LoadedExecutor {
     /// The executor.
     pub executor: Box<dyn Executor>,
     /// Pairs of cards (reader, owner) without peer access.
-    pub no_peer_access: Vec<(u32, u32)>,
+    pub no_peer_access: Vec<((u32, u32), PeerFailure)>,
 }
 
 impl LoadedExecutor {

@@ -78,9 +78,7 @@ impl<'a> Loader<'a> {
         } = self.model;
         let loaded = self.executor.load(program, &weights, kinds, prebuilt);
         let session = loaded.and_then(|loaded| {
-            for line in cards::exchange_through_host(&loaded.no_peer_access) {
-                observer.detail(&line);
-            }
+            cards::report_peers(&loaded.no_peer_access, observer);
             Session::with_executor(loaded.executor, config)
         });
         session.map_err(|e| match &e {

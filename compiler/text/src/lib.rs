@@ -11,7 +11,7 @@
 //! 1. `partition` finds special tokens. User-defined tokens are always found, control tokens only on request.
 //! 2. For byte-level BPE, `pre` splits the remaining text into words, as `tokenizer.ggml.pre` specifies.
 //! 3. `models` implements each `tokenizer.ggml.model`. BPE and SentencePiece merge neighbours (`merge`); the others
-//!   search for tokens that are prefixes of the text (`trie`).
+//!    search for tokens that are prefixes of the text (`trie`).
 //!
 //! Invariants:
 //!

@@ -12,10 +12,14 @@ fn run(arguments: &[&str], input: &str) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("the program starts");
     // The program may end before it reads.
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    child.wait_with_output().unwrap()
+    let _ = child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(input.as_bytes());
+    child.wait_with_output().expect("it ends")
 }
 
 fn book(content: &str) -> String {
@@ -28,9 +32,9 @@ fn book(content: &str) -> String {
 fn chapters_are_filled() {
     let out = run(&[], &book("before\n\n{{#reference cards}}\n\nafter"));
     assert!(out.status.success(), "{out:?}");
-    let book: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let book: Value = serde_json::from_slice(&out.stdout).expect("JSON");
     let chapter = &book["items"][0]["Chapter"];
-    let content = chapter["content"].as_str().unwrap();
+    let content = chapter["content"].as_str().expect("text");
     assert!(content.starts_with("before\n\n```text\n"), "{content}");
     assert!(content.contains("RTX 3090") && content.ends_with("after"));
     let inner = &chapter["sub_items"][0]["Chapter"]["content"];
@@ -53,7 +57,7 @@ fn wrong_input_is_an_error() {
         (&["/nowhere", "/nowhere/out"], "", "/nowhere"),
     ] {
         let out = run(arguments, input);
-        let text = String::from_utf8(out.stderr).unwrap();
+        let text = String::from_utf8(out.stderr).expect("UTF-8");
         assert_eq!(out.status.code(), Some(1), "{text}");
         assert!(text.contains(message), "{text}");
     }
@@ -63,9 +67,9 @@ fn wrong_input_is_an_error() {
 fn a_folder_of_pages_is_written() {
     let folder = std::env::temp_dir().join(format!("tpc-reference-{}", std::process::id()));
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../src");
-    let out = run(&[source, folder.to_str().unwrap()], "");
+    let out = run(&[source, folder.to_str().expect("UTF-8")], "");
     assert!(out.status.success(), "{out:?}");
-    let page = std::fs::read_to_string(folder.join("codes.md")).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
+    let page = std::fs::read_to_string(folder.join("codes.md")).expect("a page");
+    std::fs::remove_dir_all(&folder).expect("it is there");
     assert!(page.contains("### TPC0300: ") && !page.contains("{{#"));
 }

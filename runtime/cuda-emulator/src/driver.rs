@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tpc_cuda::{
     Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Fault, Function, Graph, GraphSpec,
-    KernelNode, Memory, Module, ModuleHandle, Side, Work, cache_dir,
+    KernelNode, Memory, Module, ModuleHandle, PeerFailure, Side, Work, cache_dir,
 };
 
 use super::access_checker::AccessChecker;
@@ -263,11 +263,16 @@ impl Driver for EmulatedDriver {
     fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError> {
         self.device_info(reader)?;
         self.device_info(owner)?;
-        match self.options.links {
-            Links::HostOnly if reader != owner => Err(DriverError::NoPeerAccess {
+        let refuse = |why: PeerFailure| {
+            Err(DriverError::NoPeerAccess {
                 device: reader,
                 owner,
-            }),
+                why,
+            })
+        };
+        match self.options.links {
+            Links::HostOnly if reader != owner => refuse(PeerFailure::NoLink),
+            Links::WrongData if reader != owner => refuse(PeerFailure::WrongData),
             _ => {
                 self.granted.insert((reader.0, owner.0));
                 Ok(())

@@ -9,6 +9,8 @@ pub enum Links {
     Peers,
     /// Devices may only access host memory.
     HostOnly,
+    /// The driver offers peer access, but copies between devices return wrong data.
+    WrongData,
 }
 
 /// Options of the emulator.

@@ -1,5 +1,5 @@
 tpc_ir::codes! {
-    pub(super) static;
+    pub static;
 
     DRIVER_MISSING = error(
         "TPC0540",
@@ -29,7 +29,7 @@ tpc_ir::codes! {
         "The artefact lacks kernels for the device, and tpc cannot compile them: its compute capability is not 7.5 \
          to 12.1, or NVRTC is missing.",
     )
-    .cure("compile the artefact with NVRTC: `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, set \
+    .cure("compile the artefact with NVRTC: `pip download nvidia-cuda-nvrtc-cu12==12.9.86 --no-deps`, unpack the wheel, set \
            TPC_NVRTC to its folder.");
 
     COMPILE = error(
@@ -56,10 +56,13 @@ tpc_ir::codes! {
     NO_PEER_ACCESS = error(
         "TPC0547",
         "devices cannot access each other's memory",
-        "The cards lack a link, or the system forbids peer access.",
+        "The cards lack a link, the system forbids peer access, or a test pattern arrived changed. tpc then exchanges \
+         data through the host's memory, which is slower.",
     )
-    .example("two cards on different processors.")
-    .cure("exchange data through host memory, or choose connected devices (`nvidia-smi topo -p2p r`).");
+    .example("two cards on different processors, or an IOMMU that changes peer copies.")
+    .cure("if data arrive changed, turn off the IOMMU or PCIe ACS (`nvidia-smi topo -p2p r`); no other action is \
+           needed.")
+    .with_milder_severity(tpc_ir::Severity::Warning);
 
     OUT_OF_MEMORY = error(
         "TPC0548",
@@ -108,7 +111,7 @@ tpc_ir::codes! {
         "NVRTC is missing",
         "NVRTC compiles kernels, without a card or driver.",
     )
-    .cure("install the CUDA toolkit, or `pip download nvidia-cuda-nvrtc --no-deps`, unpack the wheel, and set \
+    .cure("install the CUDA toolkit, or `pip download nvidia-cuda-nvrtc-cu12==12.9.86 --no-deps`, unpack the wheel, and set \
            TPC_NVRTC to its folder.");
 
     NVRTC_UNUSABLE = error(

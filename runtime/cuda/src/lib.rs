@@ -17,11 +17,11 @@ pub mod kernels;
 pub mod nvrtc;
 pub mod planes;
 
-pub use codes::CODES;
+pub use codes::{CODES, NO_PEER_ACCESS};
 pub use driver::real::{CudaDriver, cards};
 pub use driver::{
-    Args, CopyNode, Cubin, Device, DeviceInfo, DeviceMap, Driver, DriverError, Edge, EdgeKind,
-    Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork, KernelNode,
-    Memory, Module, ModuleHandle, Node, SetNode, Side, Work, cache_dir,
+    Args, CopyNode, Cubin, CudaVersion, Device, DeviceInfo, DeviceMap, Driver, DriverError, Edge,
+    EdgeKind, Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork,
+    KernelNode, Memory, Module, ModuleHandle, Node, PeerFailure, SetNode, Side, Work, cache_dir,
 };
 pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, kernel_node};

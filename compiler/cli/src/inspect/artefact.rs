@@ -179,8 +179,15 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
     for m in &report.modules {
         let _ = writeln!(
             out,
-            "  {:<12} {:<8} {:>10} bytes by {}",
-            m.module, m.target, m.bytes, m.compiler
+            "  {:<12} {:<8} {:>10} bytes by {}{}",
+            m.module,
+            m.target,
+            m.bytes,
+            m.compiler,
+            m.driver
+                .as_ref()
+                .map(|v| format!(", driver for CUDA {v} or newer"))
+                .unwrap_or_default()
         );
     }
     out.push_str("\nsections\n");

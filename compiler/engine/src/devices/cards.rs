@@ -1,12 +1,15 @@
 //! Binds the devices of a plan to graphics cards.
 
+use std::collections::BTreeMap;
+
 use tpc_core::cards::{CardMatch, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
-use tpc_cuda::{CudaDriver, DeviceMap, DriverError, cache_dir};
+use tpc_cuda::{CudaDriver, DeviceMap, DriverError, PeerFailure, cache_dir};
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
 use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
+use crate::observer::Observer;
 
 /// Returns each device's card number. `cuda:N` has number N, so devices may share a card. Others get the lowest unused
 /// numbers.
@@ -108,20 +111,62 @@ pub fn emulated(
     DeviceMap::new(driver, &places)
 }
 
-pub(crate) fn exchange_through_host(pairs: &[(u32, u32)]) -> Vec<String> {
-    let pairs = pairs.iter().filter(|(a, b)| a < b);
-    let line = |(reader, owner): &(u32, u32)| {
-        format!(
-            "cuda:{reader} and cuda:{owner} have no peer access: they exchange data through the host's memory"
-        )
-    };
-    pairs.map(line).collect()
+/// Reports the pairs of cards that exchange data through the host's memory. Wrong data are a warning.
+pub(crate) fn report_peers(pairs: &[((u32, u32), PeerFailure)], observer: &dyn Observer) {
+    let mut by_pair: BTreeMap<(u32, u32), PeerFailure> = BTreeMap::new();
+    for &((a, b), why) in pairs {
+        let worst = by_pair.entry((a.min(b), a.max(b))).or_insert(why);
+        *worst = why.max(*worst);
+    }
+    for ((a, b), why) in by_pair {
+        let line = format!("cuda:{a} and cuda:{b} exchange data through the host's memory: {why}");
+        match why {
+            PeerFailure::NoLink => observer.detail(&line),
+            PeerFailure::WrongData => {
+                let code = &tpc_cuda::NO_PEER_ACCESS;
+                observer.diagnostic(&Diagnostic::milder(code, "devices", line).help(code.cure));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use DeviceKind::{Cuda, Generic};
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<String>>);
+
+    impl Observer for Seen {
+        fn diagnostic(&self, d: &Diagnostic) {
+            let line = format!("{} {:?} {}", d.code.id, d.severity, d.message);
+            self.0.lock().expect("no panic").push(line);
+        }
+
+        fn detail(&self, line: &str) {
+            self.0.lock().expect("no panic").push(line.to_owned());
+        }
+    }
+
+    #[test]
+    fn links_that_return_wrong_data_are_a_warning() {
+        let seen = Seen::default();
+        let (no, wrong) = (PeerFailure::NoLink, PeerFailure::WrongData);
+        let pairs = [((0, 1), no), ((1, 0), wrong), ((2, 0), no), ((0, 2), no)];
+        report_peers(&pairs, &seen);
+        let seen = seen.0.into_inner().expect("no panic");
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert!(
+            seen[0].starts_with("TPC0547 Warning cuda:0 and cuda:1"),
+            "{seen:?}"
+        );
+        assert!(
+            seen[1].starts_with("cuda:0 and cuda:2 exchange"),
+            "{seen:?}"
+        );
+    }
 
     #[test]
     fn devices_without_a_number_take_the_first_unused_cards() {

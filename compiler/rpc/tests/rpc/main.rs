@@ -1,3 +1,5 @@
+//! Conversations with the RPC server.
+
 mod captures;
 mod conversation;
 mod cuts;

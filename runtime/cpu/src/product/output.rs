@@ -162,6 +162,7 @@ pub(super) struct Place {
 /// Operations on a result before it is stored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
+    /// Writes, or adds to, the output elements.
     pub write: Write,
     /// One number per row to add to results.
     pub bias: Option<&'a [f32]>,

@@ -1,11 +1,23 @@
 use tpc_ir::Code;
 
+use super::CudaVersion;
 use super::Device;
 use super::fault::Fault;
 use crate::codes;
 
 /// An error of [host work](super::HostWork).
 pub type HostError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The reason why a device does not access another device's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+pub enum PeerFailure {
+    /// The driver reports no peer link.
+    #[error("the driver reports no peer access")]
+    NoLink,
+    /// A test pattern arrived changed, for example because of an IOMMU or PCIe ACS.
+    #[error("copies between them return wrong data (an IOMMU or PCIe ACS is probably on)")]
+    WrongData,
+}
 
 /// An error of a driver call.
 #[derive(Debug, thiserror::Error)]
@@ -33,14 +45,36 @@ pub enum DriverError {
         name: String,
         capability: (u32, u32),
     },
+    #[error(
+        "the code of module {module} for {target} needs a driver for CUDA {needed}{}; this driver supports CUDA {found}",
+        needed.driver_branch().map(|b| format!(" (version {b} or newer)")).unwrap_or_default()
+    )]
+    CodeTooNew {
+        module: String,
+        target: String,
+        needed: CudaVersion,
+        found: CudaVersion,
+    },
     #[error("the kernels of module {module} do not compile:\n{log}")]
     Compile { module: String, log: String },
     #[error("no compiler for the kernels: {what}")]
     NoCompiler { what: String },
+    #[error(
+        "a launch of kernel {kernel} has {threads} threads per block, but its registers allow {max} on this device"
+    )]
+    TooManyThreads {
+        kernel: String,
+        threads: u32,
+        max: u32,
+    },
     #[error("module {module} does not contain kernel {name}")]
     NoFunction { module: String, name: String },
-    #[error("{device} cannot access the memory of {owner}")]
-    NoPeerAccess { device: Device, owner: Device },
+    #[error("{device} cannot access the memory of {owner}: {why}")]
+    NoPeerAccess {
+        device: Device,
+        owner: Device,
+        why: PeerFailure,
+    },
     #[error("{place} has not enough memory: {needed} bytes needed, {free} free")]
     OutOfMemory {
         place: String,
@@ -70,7 +104,7 @@ impl DriverError {
     pub fn code(&self) -> &'static Code {
         match self {
             DriverError::Missing { .. } => &codes::DRIVER_MISSING,
-            DriverError::TooOld { .. } => &codes::DRIVER_TOO_OLD,
+            DriverError::TooOld { .. } | DriverError::CodeTooNew { .. } => &codes::DRIVER_TOO_OLD,
             DriverError::NoDevice { .. } => &codes::NO_DEVICE,
             DriverError::Architecture { .. } | DriverError::Capability { .. } => {
                 &codes::ARCHITECTURE
@@ -78,6 +112,7 @@ impl DriverError {
             DriverError::Compile { .. } => &codes::COMPILE,
             DriverError::NoCompiler { .. } => &codes::NO_COMPILER,
             DriverError::NoFunction { .. } => &codes::NO_FUNCTION,
+            DriverError::TooManyThreads { .. } => &codes::SPILLS,
             DriverError::NoPeerAccess { .. } => &codes::NO_PEER_ACCESS,
             DriverError::OutOfMemory { .. } => &codes::OUT_OF_MEMORY,
             DriverError::Address { .. } | DriverError::Malformed { .. } => &codes::MALFORMED,

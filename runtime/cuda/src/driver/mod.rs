@@ -16,13 +16,13 @@ use std::fmt;
 
 pub use cache_dir::cache_dir;
 pub use device_map::DeviceMap;
-pub use error::{DriverError, HostError};
+pub use error::{DriverError, HostError, PeerFailure};
 pub use fault::{Fault, FaultKind};
 pub use graph::{
     Args, CopyNode, Edge, EdgeKind, Endpoint, GraphSpec, HostWork, KernelNode, Node, SetNode, Side,
     Work,
 };
-pub use module::{Cubin, Module};
+pub use module::{Cubin, CudaVersion, Module};
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -147,17 +147,17 @@ pub trait Driver: Send {
     ///
     /// # Errors
     ///
-    /// Returns [`DriverError::NoPeerAccess`] without a peer link.
+    /// Returns [`DriverError::NoPeerAccess`] without a peer link, or if a test pattern arrives changed.
     fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError>;
 
-    /// Writes host bytes to any memory.
+    /// Writes host bytes to any memory. Graphs launched later see them.
     ///
     /// # Errors
     ///
     /// Returns an error if the range is not within memory of this driver.
     fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError>;
 
-    /// Reads bytes from any memory to the host.
+    /// Reads bytes from any memory. Device memory is read after all launched graphs.
     ///
     /// # Errors
     ///

@@ -119,6 +119,7 @@ impl DeviceView {
     clippy::needless_pass_by_value,
     reason = "`map_err` passes the error by value"
 )]
+/// Returns a driver error as an error of execution.
 pub fn error(e: DriverError) -> ExecError {
     if let DriverError::Host { cause, .. } = &e
         && let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref()

@@ -26,7 +26,7 @@ mod term_slot;
 mod terms;
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use tpc_cpu::View as HostView;
@@ -40,7 +40,7 @@ use tpc_runtime::{
     WeightSource,
 };
 
-use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, Side};
+use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, PeerFailure, Side};
 use host_ops::HostLaunches;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
@@ -73,7 +73,7 @@ pub struct CudaExecutor<D: Driver> {
     /// States whose host copies have changed.
     changed: Vec<Value>,
     batches: Batches,
-    no_peer_access: Vec<(u32, u32)>,
+    no_peer_access: Vec<((u32, u32), PeerFailure)>,
 }
 
 impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
@@ -118,13 +118,13 @@ impl<D: Driver> CudaExecutor<D> {
     ) -> Result<CudaExecutor<D>, ExecError> {
         requirements::check_devices(&program, &driver)?;
         let infos = driver.devices().to_vec();
-        let mut no_peer_access = BTreeSet::new();
+        let mut no_peer_access = BTreeMap::new();
         let mut reach = |reader: usize, owner: usize| {
             let [from, to] = [reader, owner].map(|d| Device(d as u32));
             match driver.grant(from, to) {
                 Ok(()) => Ok(true),
-                Err(DriverError::NoPeerAccess { .. }) => {
-                    no_peer_access.insert((infos[reader].card, infos[owner].card));
+                Err(DriverError::NoPeerAccess { why, .. }) => {
+                    no_peer_access.insert((infos[reader].card, infos[owner].card), why);
                     Ok(false)
                 }
                 Err(e) => Err(error(e)),
@@ -182,9 +182,8 @@ impl<D: Driver> CudaExecutor<D> {
         &self.program
     }
 
-    /// Returns pairs of cards that exchange data through host memory: the first card cannot access the memory of the
-    /// second.
-    pub fn no_peer_access(&self) -> &[(u32, u32)] {
+    /// Returns pairs of cards that exchange data through host memory: the first cannot access the second's memory.
+    pub fn no_peer_access(&self) -> &[((u32, u32), PeerFailure)] {
         &self.no_peer_access
     }
 

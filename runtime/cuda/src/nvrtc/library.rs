@@ -39,8 +39,11 @@ pub struct Nvrtc {
     version: (i32, i32),
 }
 
-/// Library names, newest first.
-const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
+/// CUDA 12 first: code that NVRTC 13 writes needs the newest drivers.
+const NAMES: [&str; 3] = ["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"];
+
+/// The first version that compiles for all [`TARGETS`](super::TARGETS).
+const ALL_TARGETS: (i32, i32) = (12, 9);
 
 /// Folders that contain the library in a CUDA installation or unpacked wheels.
 const SUBFOLDERS: [&str; 6] = [
@@ -53,9 +56,9 @@ const SUBFOLDERS: [&str; 6] = [
 ];
 
 impl Nvrtc {
-    /// Finds the library. `TPC_NVRTC` names the file, a CUDA installation, or a folder with the unpacked wheel
-    /// `nvidia-cuda-nvrtc`. If unset, tpc searches `CUDA_PATH`, `CUDA_HOME`, `/usr/local/cuda` and the system's
-    /// library path.
+    /// Finds the library: CUDA 12.9 if it is there, else CUDA 13, else the first found. `TPC_NVRTC` names the file, a CUDA
+    /// installation, or a folder with the unpacked wheel `nvidia-cuda-nvrtc-cu12`. If unset, tpc searches `CUDA_PATH`,
+    /// `CUDA_HOME`, `/usr/local/cuda` and the system's library path.
     ///
     /// # Errors
     ///
@@ -71,27 +74,43 @@ impl Nvrtc {
         }
     }
 
-    /// Opens the first library in the folders, or else the first of the names that the loader finds.
+    /// Opens the first suitable library in these folders, or else of these names that the loader finds. If no library
+    /// compiles for all targets, returns the first found.
     fn open_first(folders: &[PathBuf], names: &[&str]) -> Result<Nvrtc, NvrtcError> {
         let mut tried = Vec::new();
+        let mut found: Option<Nvrtc> = None;
         for folder in folders {
             if folder.is_file() {
                 return Nvrtc::open(folder);
             }
             let inside = SUBFOLDERS.iter().map(|w| folder.join(w));
-            let files = inside.flat_map(|f| NAMES.map(|n| f.join(n)));
-            if let Some(file) = files.into_iter().find(|f| f.is_file()) {
-                return Nvrtc::open(&file);
+            // By name first, then by folder.
+            let inside: Vec<PathBuf> = inside.collect();
+            let files = NAMES
+                .iter()
+                .flat_map(|n| inside.iter().map(move |f| f.join(n)));
+            let mut files = files.filter(|f| f.is_file()).peekable();
+            if files.peek().is_none() {
+                tried.push(folder.clone());
             }
-            tried.push(folder.clone());
+            for file in files {
+                let opened = Nvrtc::open(&file)?;
+                if opened.version >= ALL_TARGETS {
+                    return Ok(opened);
+                }
+                found.get_or_insert(opened);
+            }
         }
         for name in names {
             match Nvrtc::open(Path::new(name)) {
-                Ok(found) => return Ok(found),
+                Ok(opened) if opened.version >= ALL_TARGETS => return Ok(opened),
+                Ok(opened) => {
+                    found.get_or_insert(opened);
+                }
                 Err(_) => tried.push(PathBuf::from(name)),
             }
         }
-        Err(NvrtcError::Missing { tried })
+        found.ok_or(NvrtcError::Missing { tried })
     }
 
     /// Opens the library at a path.

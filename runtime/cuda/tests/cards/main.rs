@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tpc_cuda::{
     Args, CopyNode, Cubin, CudaDriver, Device, Driver, DriverError, Edge, EdgeKind, Endpoint,
-    GraphSpec, KernelNode, Memory, Module, SetNode, Side, Work,
+    GraphSpec, KernelNode, Memory, Module, PeerFailure, SetNode, Side, Work,
 };
 
 const INSIDE: &str = "TPC_FAKE_DRIVER";
@@ -141,10 +141,89 @@ fn devices_without_links_are_told() {
             let error = driver.grant(Device(0), Device(1)).expect_err("no link");
             assert_eq!(
                 error.to_string(),
-                "cuda:0 cannot access the memory of cuda:1"
+                "cuda:0 cannot access the memory of cuda:1: the driver reports no peer access"
             );
         },
     );
+}
+
+#[test]
+fn peers_that_return_wrong_data_are_not_used() {
+    with(
+        "peers_that_return_wrong_data_are_not_used",
+        "",
+        &[("FAKE_WRONG_PEERS", "1")],
+        || {
+            let mut driver = driver().expect("two devices");
+            driver.grant(Device(1), Device(1)).expect("its own memory");
+            match driver.grant(Device(0), Device(1)) {
+                Err(DriverError::NoPeerAccess { why, .. }) => {
+                    assert_eq!(why, PeerFailure::WrongData);
+                }
+                other => panic!("{other:?}"),
+            }
+            // The test's memory is freed.
+            assert_eq!(driver.free_memory(Device(1)).expect("a device"), 1 << 20);
+        },
+    );
+}
+
+/// A write is seen by graphs launched after it and not by graphs launched before, although the stream does not wait for the
+/// null stream and copies read their source late.
+#[test]
+fn writes_are_ordered_with_graphs() {
+    let memory = &[("FAKE_MEMORY", "200000000")];
+    with("writes_are_ordered_with_graphs", "", memory, || {
+        let mut driver = driver().expect("two devices");
+        // Longer than the page-locked memory, and not a multiple of it.
+        const BYTES: usize = 20_000_001;
+        let [written, first, second] =
+            [(); 3].map(|()| driver.allocate(Device(1), BYTES as u64).expect("room"));
+        let mut copying = |to: Memory| {
+            let mut spec = GraphSpec::default();
+            let copy = CopyNode {
+                from: at(written),
+                to: at(to),
+                bytes: BYTES as u64,
+            };
+            spec.push("copy", Work::Copy(copy), &[]);
+            driver.instantiate(spec).expect("a graph")
+        };
+        let graphs = [first, second].map(&mut copying);
+        let pattern =
+            |salt: usize| -> Vec<u8> { (0..BYTES).map(|i| (i * 31 / 7 + salt) as u8).collect() };
+        for round in 0..3 {
+            let patterns = [pattern(round), pattern(round + 100)];
+            for (graph, bytes) in graphs.into_iter().zip(&patterns) {
+                driver.write(at(written), bytes).expect("room");
+                driver.launch(graph).expect("a launch");
+            }
+            let mut back = vec![0; BYTES];
+            for (memory, bytes) in [first, second].into_iter().zip(&patterns) {
+                driver.read(at(memory), &mut back).expect("room");
+                assert!(back == *bytes, "round {round}");
+            }
+        }
+        // Small writes, many in flight.
+        for i in 0..1000_u32 {
+            let place = Endpoint {
+                address: written.address + u64::from(i) * 1000,
+                ..at(written)
+            };
+            driver.write(place, &i.to_le_bytes()).expect("room");
+        }
+        driver.launch(graphs[0]).expect("a launch");
+        driver.synchronize().expect("it ends");
+        for i in 0..1000_u32 {
+            let place = Endpoint {
+                address: first.address + u64::from(i) * 1000,
+                ..at(first)
+            };
+            let mut back = [0; 4];
+            driver.read(place, &mut back).expect("room");
+            assert_eq!(u32::from_le_bytes(back), i);
+        }
+    });
 }
 
 #[test]
@@ -162,6 +241,74 @@ fn code_for_other_devices_is_told() {
             assert!(
                 error.to_string().contains("compute capability 6.0"),
                 "{error}"
+            );
+        },
+    );
+}
+
+/// Returns a cubin's header as NVRTC of this version writes it.
+fn cubin(abi: u8, toolkit: &str) -> Vec<u8> {
+    let mut code = b"\x7fELF\x02\x01\x01\x41".to_vec();
+    code.push(abi);
+    code.resize(20, 0);
+    code.extend(129_u32.to_le_bytes());
+    code.extend(
+        format!("ptxas\0Cuda compilation tools, release {toolkit}, V{toolkit}.0\0").bytes(),
+    );
+    code
+}
+
+#[test]
+fn code_for_newer_drivers_is_told() {
+    with(
+        "code_for_newer_drivers_is_told",
+        "",
+        &[("FAKE_VERSION", "12090"), ("TPC_NVRTC", "/nowhere")],
+        || {
+            let mut driver = driver().expect("two devices");
+            let mut load = |abi, toolkit| driver.load(Device(0), &module(&cubin(abi, toolkit)));
+            load(7, "12.9").expect("code of CUDA 12");
+            load(8, "12.9").expect("the driver's version");
+            let error = load(8, "13.0").expect_err("the driver is older");
+            assert_eq!(error.code().id, "TPC0541");
+            assert_eq!(
+                error.to_string(),
+                "the code of module kernels for sm_90a needs a driver for CUDA 13.0 (version 580 or newer); this driver \
+                 supports CUDA 12.9"
+            );
+        },
+    );
+}
+
+#[test]
+fn launches_with_too_many_registers_are_told() {
+    let limit = &[("FAKE_MAX_THREADS", "96")];
+    with(
+        "launches_with_too_many_registers_are_told",
+        "",
+        limit,
+        || {
+            let mut driver = driver().expect("two devices");
+            let module = driver.load(Device(0), &module(b"code")).expect("a module");
+            let function = driver.function(module, "k").expect("a kernel");
+            let memory = driver.allocate(Device(0), 32).expect("room");
+            let mut graph = |threads: u32| {
+                let mut spec = GraphSpec::default();
+                let kernel = KernelNode {
+                    function,
+                    grid: [1, 1, 1],
+                    block: [threads, 1, 1],
+                    shared_bytes: 0,
+                    args: Args::new().u64(memory.address).u32(1),
+                };
+                spec.push("launch", Work::Kernel(kernel), &[]);
+                driver.instantiate(spec)
+            };
+            graph(96).expect("within the registers");
+            let error = graph(128).expect_err("too many");
+            assert_eq!(
+                error.to_string(),
+                "a launch of kernel k has 128 threads per block, but its registers allow 96 on this device"
             );
         },
     );

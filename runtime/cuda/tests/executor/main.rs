@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DeviceMap, DriverError};
+use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DeviceMap, DriverError, PeerFailure};
 use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions, Links};
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchShape, Program, verify};
@@ -150,8 +150,13 @@ fn devices_may_be_one_card() {
     let reference = ProgramInterpreter::new(&program, &weights, Options::default(), 1);
     let mut reference = reference.expect("the program loads");
     let wanted = run(&mut reference, 5);
-    for cards in [[0, 0, 0], [1, 0, 1], [2, 1, 0]] {
-        let Some(driver) = emulated(Links::HostOnly, 1) else {
+    for (cards, links, why) in [
+        ([0, 0, 0], Links::HostOnly, PeerFailure::NoLink),
+        ([1, 0, 1], Links::HostOnly, PeerFailure::NoLink),
+        ([2, 1, 0], Links::HostOnly, PeerFailure::NoLink),
+        ([1, 0, 1], Links::WrongData, PeerFailure::WrongData),
+    ] {
+        let Some(driver) = emulated(links, 1) else {
             return;
         };
         let driver = DeviceMap::new(driver, &cards).expect("three cards");
@@ -162,7 +167,8 @@ fn devices_may_be_one_card() {
         let near = |(f, w): (&f64, &f64)| (f - w).abs() <= 1e-5 * w.abs().max(1.0);
         assert!(found.iter().zip(&wanted).all(near), "{cards:?}");
         let pairs = executor.no_peer_access();
-        assert!(pairs.iter().all(|(a, b)| a != b), "{pairs:?}");
+        let other = |((a, b), found): &((u32, u32), PeerFailure)| a != b && *found == why;
+        assert!(pairs.iter().all(other), "{pairs:?}");
         assert_eq!(pairs.is_empty(), cards == [0, 0, 0], "{pairs:?}");
     }
     let Some(driver) = emulated(Links::Peers, 0) else {

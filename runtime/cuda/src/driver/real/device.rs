@@ -3,7 +3,7 @@ use std::ffi::{CStr, c_char};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 
 use super::library_check::check_library;
-use crate::driver::{DeviceInfo, DriverError};
+use crate::driver::{CudaVersion, DeviceInfo, DriverError};
 
 pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     if result == CUresult::CUDA_SUCCESS {
@@ -89,14 +89,15 @@ fn context(number: i32) -> Result<Context, DriverError> {
     })
 }
 
-pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
-    check_library()?;
+/// Returns the CUDA version that the driver supports, and its devices, without opening them.
+pub(super) fn list_devices() -> Result<(CudaVersion, Vec<Context>), DriverError> {
+    let version = check_library()?;
     let contexts = contexts()?;
     match contexts.is_empty() {
         true => Err(DriverError::Missing {
             what: "the driver reports 0 devices".into(),
         }),
-        false => Ok(contexts),
+        false => Ok((version, contexts)),
     }
 }
 
@@ -106,10 +107,8 @@ pub(super) fn list_devices() -> Result<Vec<Context>, DriverError> {
 ///
 /// Returns an error if the driver is missing or too old, or the machine has no device.
 pub fn cards() -> Result<Vec<DeviceInfo>, DriverError> {
-    Ok(list_devices()?
-        .into_iter()
-        .map(|c| c.info.clone())
-        .collect())
+    let (_, contexts) = list_devices()?;
+    Ok(contexts.into_iter().map(|c| c.info.clone()).collect())
 }
 
 impl Context {

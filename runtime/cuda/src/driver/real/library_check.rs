@@ -1,8 +1,8 @@
 use cudarc::driver::sys;
 
-use crate::driver::DriverError;
+use crate::driver::{CudaVersion, DriverError};
 
-const CALLS: [&str; 37] = [
+const CALLS: [&str; 38] = [
     "cuCtxEnablePeerAccess",
     "cuCtxSetCurrent",
     "cuDeviceCanAccessPeer",
@@ -14,6 +14,7 @@ const CALLS: [&str; 37] = [
     "cuDevicePrimaryCtxRetain",
     "cuDeviceTotalMem_v2",
     "cuDriverGetVersion",
+    "cuFuncGetAttribute",
     "cuFuncSetAttribute",
     "cuGetErrorString",
     "cuGraphAddDependencies_v2",
@@ -33,7 +34,7 @@ const CALLS: [&str; 37] = [
     "cuMemFree_v2",
     "cuMemGetInfo_v2",
     "cuMemHostAlloc",
-    "cuMemcpy",
+    "cuMemcpyAsync",
     "cuModuleGetFunction",
     "cuModuleLoadData",
     "cuModuleUnload",
@@ -45,13 +46,14 @@ const CALLS: [&str; 37] = [
 /// The minimum CUDA version, as `cuDriverGetVersion` reports it. Older versions lack programmatic edges in graphs.
 const MIN_VERSION: i32 = 12030;
 
-fn version_name(version: i32) -> String {
-    format!("{}.{}", version / 1000, version % 1000 / 10)
+/// Returns the version that `cuDriverGetVersion` reports as 1000 × major + 10 × minor.
+fn version_of(number: i32) -> CudaVersion {
+    let number = number.unsigned_abs();
+    CudaVersion::new(number / 1000, number % 1000 / 10)
 }
 
-/// Checks that the CUDA driver exists and exports every function that tpc calls. Calling a missing function would
-/// panic.
-pub(super) fn check_library() -> Result<(), DriverError> {
+/// Checks the driver, because a call of a missing function would panic. Returns the CUDA version that it supports.
+pub(super) fn check_library() -> Result<CudaVersion, DriverError> {
     // SAFETY: this loads the system's library if it exists.
     if !unsafe { sys::is_culib_present() } {
         return Err(DriverError::Missing {
@@ -77,17 +79,14 @@ pub(super) fn check_library() -> Result<(), DriverError> {
         _ if version < MIN_VERSION => Err(DriverError::TooOld {
             what: format!(
                 "it supports CUDA {}, tpc needs {}",
-                version_name(version),
-                version_name(MIN_VERSION)
+                version_of(version),
+                version_of(MIN_VERSION)
             ),
         }),
         Some(call) => Err(DriverError::TooOld {
-            what: format!(
-                "it supports CUDA {}, but lacks {call}",
-                version_name(version)
-            ),
+            what: format!("it supports CUDA {}, but lacks {call}", version_of(version)),
         }),
-        None => Ok(()),
+        None => Ok(version_of(version)),
     }
 }
 
@@ -102,6 +101,7 @@ mod tests {
             include_str!("graph.rs"),
             include_str!("device.rs"),
             include_str!("library_check.rs"),
+            include_str!("staging.rs"),
         ];
         let mut made = std::collections::BTreeSet::new();
         for source in sources {

@@ -5,6 +5,7 @@
 mod device;
 mod graph;
 mod library_check;
+mod staging;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -15,12 +16,14 @@ use cudarc::driver::sys::{self, CUresult};
 
 use super::graph::{Endpoint, GraphSpec, KernelNode, Side, Work};
 use super::{
-    Device, DeviceInfo, Driver, DriverError, Function, Graph, Memory, Module, ModuleHandle,
+    Cubin, CudaVersion, Device, DeviceInfo, Driver, DriverError, Function, Graph, Memory, Module,
+    ModuleHandle, PeerFailure,
 };
 use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, with_prelude};
 pub use device::cards;
 use device::{Context, check, list_devices};
 use graph::{Executable, HostFailure, LaunchSite, build};
+use staging::Staging;
 
 struct LoadedModule {
     device: Device,
@@ -31,6 +34,9 @@ struct LoadedModule {
 struct LoadedFunction {
     module: ModuleHandle,
     handle: sys::CUfunction,
+    name: String,
+    /// The maximum number of threads per block that the kernel's registers allow.
+    max_threads: u32,
     /// The current limit of dynamic shared memory in bytes.
     shared: u32,
 }
@@ -43,11 +49,14 @@ pub struct CudaDriver {
     modules: Vec<LoadedModule>,
     memories: HashMap<u64, Memory>,
     stream: sys::CUstream,
+    staging: Staging,
     failed: HostFailure,
     infos: Vec<DeviceInfo>,
     contexts: Vec<Context>,
     /// The first open context. Calls without a device use it.
     home: usize,
+    /// The CUDA version that the driver supports.
+    version: CudaVersion,
     cache: Cache,
 }
 
@@ -62,7 +71,7 @@ impl CudaDriver {
     ///
     /// Returns an error if the driver is missing or too old, the machine has no device, or a number is unknown.
     pub fn new(cards: &[u32], cache: impl Into<PathBuf>) -> Result<CudaDriver, DriverError> {
-        let mut contexts = list_devices()?;
+        let (version, mut contexts) = list_devices()?;
         let count = contexts.len();
         for card in cards {
             let device = Device(*card);
@@ -85,10 +94,12 @@ impl CudaDriver {
             modules: Vec::new(),
             memories: HashMap::new(),
             stream,
+            staging: Staging::new(stream),
             failed: HostFailure::default(),
             infos: contexts.iter().map(|c| c.info.clone()).collect(),
             contexts,
             home,
+            version,
             cache: Cache::new(cache),
         })
     }
@@ -101,6 +112,8 @@ impl CudaDriver {
             .ok_or(DriverError::NoDevice { device, found })
     }
 
+    /// Returns a module's code for a device: precompiled, or compiled now. If the driver is too old for the precompiled
+    /// code, the compiler of this machine may still write code that the driver loads.
     fn code(&self, device: Device, module: &Module) -> Result<Vec<u8>, DriverError> {
         let capability = self.context(device)?.info.capability;
         let refuse = |why: String| DriverError::Architecture {
@@ -111,19 +124,39 @@ impl CudaDriver {
         };
         let target = target_for(capability)
             .ok_or_else(|| refuse("tpc does not support this capability".into()))?;
-        if let Some(cubin) = module.cubins.iter().find(|c| c.target == target) {
-            return Ok(cubin.code.to_vec());
+        let too_new = |cubin: &Cubin| {
+            let needed = cubin.min_driver().filter(|v| *v > self.version)?;
+            Some(DriverError::CodeTooNew {
+                module: module.name.clone(),
+                target: target.to_owned(),
+                needed,
+                found: self.version,
+            })
+        };
+        let mut unusable = None;
+        for cubin in module.cubins.iter().filter(|c| c.target == target) {
+            match too_new(cubin) {
+                None => return Ok(cubin.code.to_vec()),
+                refused => unusable = refused,
+            }
         }
         let compiled = Nvrtc::find().and_then(|nvrtc| {
             self.cache
                 .compile(&nvrtc, &module.name, &with_prelude(&module.source), target)
         });
-        match compiled {
-            Ok(compiled) => Ok(compiled.cubin),
-            Err(NvrtcError::Compile { module, log, .. }) => {
+        match (compiled, unusable) {
+            (Ok(compiled), _) => {
+                let cubin = Cubin {
+                    target: target.to_owned(),
+                    code: compiled.cubin.into(),
+                };
+                too_new(&cubin).map_or_else(|| Ok(cubin.code.to_vec()), Err)
+            }
+            (Err(_), Some(unusable)) => Err(unusable),
+            (Err(NvrtcError::Compile { module, log, .. }), None) => {
                 Err(DriverError::Compile { module, log })
             }
-            Err(other) => Err(refuse(format!(
+            (Err(other), None) => Err(refuse(format!(
                 "no precompiled code for {target}, and compiling failed: {other}"
             ))),
         }
@@ -146,8 +179,8 @@ impl CudaDriver {
         }
     }
 
-    /// Raises the limit of dynamic shared memory if the launch needs more.
-    fn allow_shared_memory(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
+    /// Checks the launch's threads per block, and raises the limit of dynamic shared memory if the launch needs more.
+    fn prepare_launch(&mut self, kernel: &KernelNode) -> Result<(), DriverError> {
         let missing = || DriverError::Malformed {
             what: format!("{} does not exist", kernel.function),
         };
@@ -155,6 +188,14 @@ impl CudaDriver {
             .functions
             .get_mut(kernel.function.0 as usize)
             .ok_or_else(missing)?;
+        let threads: u32 = kernel.block.iter().product();
+        if threads > found.max_threads {
+            return Err(DriverError::TooManyThreads {
+                kernel: found.name.clone(),
+                threads,
+                max: found.max_threads,
+            });
+        }
         if kernel.shared_bytes > found.shared {
             let attribute =
                 sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -177,15 +218,55 @@ impl CudaDriver {
         })
     }
 
+    /// True if a pattern survives copies between two devices, in both directions. The capability bit alone does not
+    /// show this: behind an IOMMU or PCIe ACS, peer copies may return other data.
+    fn exchanges_data(&mut self, reader: Device, owner: Device) -> Result<bool, DriverError> {
+        const BYTES: usize = 64 << 10;
+        let mut same = true;
+        for (source, target) in [(owner, reader), (reader, owner)] {
+            let salt = (source.0 * 31 + target.0) as usize;
+            let pattern: Vec<u8> = (0..BYTES).map(|i| (i * 7 + i / 251 + salt) as u8).collect();
+            let from = self.allocate(source, BYTES as u64)?;
+            let to = match self.allocate(target, BYTES as u64) {
+                Ok(to) => to,
+                Err(e) => {
+                    self.free(from)?;
+                    return Err(e);
+                }
+            };
+            let mut found = vec![0; BYTES];
+            let copied = self.peer_copy(reader, (from, to), &pattern, &mut found);
+            self.free(from)?;
+            self.free(to)?;
+            copied?;
+            same &= found == pattern;
+        }
+        Ok(same)
+    }
+
+    /// Writes `pattern` to the first memory, copies it to the second in the context of `device`, and reads it back.
+    fn peer_copy(
+        &mut self,
+        device: Device,
+        (from, to): (Memory, Memory),
+        pattern: &[u8],
+        found: &mut [u8],
+    ) -> Result<(), DriverError> {
+        self.context(device)?.enter()?;
+        // SAFETY: both memories have the size of the pattern.
+        unsafe {
+            self.staging.write(from.address, pattern)?;
+            self.staging.write(to.address, &vec![0; found.len()])?;
+            let stream = self.stream;
+            let result = sys::cuMemcpyAsync(to.address, from.address, found.len(), stream);
+            check("copying between devices", result)?;
+            self.staging.read(to.address, found)
+        }
+    }
+
     fn record(&mut self, memory: Memory) -> Memory {
         self.memories.insert(memory.address, memory);
         memory
-    }
-
-    fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<(), DriverError> {
-        self.contexts[self.home].enter()?;
-        // SAFETY: both ranges are valid; addresses are unified and include host memory.
-        check("copying memory", unsafe { sys::cuMemcpy(to, from, bytes) })
     }
 }
 
@@ -245,9 +326,16 @@ impl Driver for CudaDriver {
             return Err(none(loaded.name.clone()));
         }
         check("looking up a kernel", result)?;
+        let mut max_threads = 0;
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+        // SAFETY: the pointer is valid for writes, and the function belongs to a loaded module.
+        let result = unsafe { sys::cuFuncGetAttribute(&raw mut max_threads, attribute, handle) };
+        check("reading the attributes of a kernel", result)?;
         self.functions.push(LoadedFunction {
             module,
             handle,
+            name: name.to_owned(),
+            max_threads: u32::try_from(max_threads).unwrap_or(0),
             shared: 0,
         });
         Ok(Function(self.functions.len() as u32 - 1))
@@ -321,10 +409,12 @@ impl Driver for CudaDriver {
         if reader == owner {
             return Ok(());
         }
-        let none = DriverError::NoPeerAccess {
+        let refuse = |why: PeerFailure| DriverError::NoPeerAccess {
             device: reader,
             owner,
+            why,
         };
+        let none = refuse(PeerFailure::NoLink);
         let mut can = 0;
         from.enter()?;
         // SAFETY: both devices are valid, and the reader's context is current.
@@ -337,27 +427,52 @@ impl Driver for CudaDriver {
                 return Err(none);
             }
             match sys::cuCtxEnablePeerAccess(to.context, 0) {
-                CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
+                CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => {}
                 CUresult::CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
-                | CUresult::CUDA_ERROR_TOO_MANY_PEERS => Err(none),
-                result => check("enabling peer access", result),
+                | CUresult::CUDA_ERROR_TOO_MANY_PEERS => return Err(none),
+                result => check("enabling peer access", result)?,
             }
+        }
+        match self.exchanges_data(reader, owner)? {
+            true => Ok(()),
+            false => Err(refuse(PeerFailure::WrongData)),
         }
     }
 
     fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError> {
         self.range(to, bytes.len() as u64)?;
-        match bytes.is_empty() {
-            true => Ok(()),
-            false => self.copy(to.address, bytes.as_ptr() as u64, bytes.len()),
+        match to.side {
+            _ if bytes.is_empty() => Ok(()),
+            Side::Host => {
+                // SAFETY: the range is within page-locked memory of this driver, which no graph uses now.
+                unsafe {
+                    (to.address as *mut u8).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
+                Ok(())
+            }
+            Side::Device(_) => {
+                self.contexts[self.home].enter()?;
+                // SAFETY: the range is within device memory of this driver.
+                unsafe { self.staging.write(to.address, bytes) }
+            }
         }
     }
 
     fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError> {
         self.range(from, bytes.len() as u64)?;
-        match bytes.is_empty() {
-            true => Ok(()),
-            false => self.copy(bytes.as_mut_ptr() as u64, from.address, bytes.len()),
+        match from.side {
+            _ if bytes.is_empty() => Ok(()),
+            Side::Host => {
+                let start = from.address as *const u8;
+                // SAFETY: the range is within page-locked memory of this driver, which no graph uses now.
+                unsafe { start.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
+                Ok(())
+            }
+            Side::Device(_) => {
+                self.contexts[self.home].enter()?;
+                // SAFETY: the range is within device memory of this driver.
+                unsafe { self.staging.read(from.address, bytes) }
+            }
         }
     }
 
@@ -365,7 +480,7 @@ impl Driver for CudaDriver {
         spec.order()?;
         for node in &spec.nodes {
             match &node.work {
-                Work::Kernel(kernel) => self.allow_shared_memory(kernel)?,
+                Work::Kernel(kernel) => self.prepare_launch(kernel)?,
                 Work::Copy(copy) => {
                     self.range(copy.from, copy.bytes)?;
                     self.range(copy.to, copy.bytes)?;
@@ -404,14 +519,13 @@ impl Driver for CudaDriver {
 
     fn synchronize(&mut self) -> Result<(), DriverError> {
         self.contexts[self.home].enter()?;
-        // SAFETY: the stream is valid.
-        let result = unsafe { sys::cuStreamSynchronize(self.stream) };
+        let result = self.staging.wait();
         let host = self
             .failed
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        check("running a graph", result)?;
+        result?;
         host.map_or(Ok(()), Err)
     }
 }
@@ -453,8 +567,12 @@ impl Drop for CudaDriver {
                 unsafe { sys::cuModuleUnload(module.handle) };
             }
         }
+        let _ = self.contexts[self.home].enter();
         // SAFETY: the stream is idle.
-        unsafe { sys::cuStreamDestroy_v2(self.stream) };
+        unsafe {
+            self.staging.free();
+            sys::cuStreamDestroy_v2(self.stream);
+        }
     }
 }
 
