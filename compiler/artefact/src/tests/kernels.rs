@@ -55,11 +55,11 @@ fn kernels_that_nobody_told_of_are_refused() {
     let newer = format!(
         "{}{}",
         &newer[..at],
-        newer[at..].replacen("version: 1", "version: 2", 1)
+        newer[at..].replacen("version: 2", "version: 3", 1)
     );
     let mut later = entries.clone();
     later[0].1 = newer.as_bytes();
-    refuses(&packed(&later), "TPC0582", "section `kernels` has format 2");
+    refuses(&packed(&later), "TPC0582", "section `kernels` has format 3");
     kept()
         .with_kernels(crate::kernels::tests::modules())
         .unwrap_err();

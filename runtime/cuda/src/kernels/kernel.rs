@@ -127,6 +127,9 @@ pub struct Unsupported {
 
 pub(super) type Selection = Result<Kernel, &'static str>;
 
+/// The maximum number of threads per block. With 255 registers per thread, the most that a thread has, such a block still
+/// fits the 65,536 registers of a multiprocessor. Larger blocks may fail to launch.
+pub(super) const MAX_THREADS: usize = 256;
 const THREADS: usize = 128;
 /// The maximum number of blocks per multiprocessor. For larger tensors, each thread computes several elements.
 const WAVES: usize = 16;
@@ -146,7 +149,10 @@ pub(super) fn grid_1d(units: usize, request: &Request<'_>) -> Geometry {
 pub(super) fn grid_per_row(rows: usize, elements: usize) -> Geometry {
     /// The number of elements per thread above which a block gets more threads.
     const EACH: usize = 8;
-    let threads = elements.div_ceil(EACH).next_power_of_two().clamp(32, 512);
+    let threads = elements
+        .div_ceil(EACH)
+        .next_power_of_two()
+        .clamp(32, MAX_THREADS);
     Geometry {
         grid: [rows.clamp(1, GRID) as u32, 1, 1],
         threads: threads as u32,

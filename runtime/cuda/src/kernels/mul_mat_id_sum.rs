@@ -59,7 +59,8 @@ pub(super) fn mul_mat_id_sum(
         .with(tag(ids.dtype))
         .with(tag(by.dtype))
         .with(tag(y.dtype))
-        .with(rows_per_lane);
+        .with(rows_per_lane)
+        .with_launch_bounds(32 * MAX_SUMMED_EXPERTS as u32, 1);
     let params = product_params(Params::new(), lanes, op.window)?;
     kernel(
         template,

@@ -11,9 +11,6 @@ const ELEMENTS: &str = include_str!("elements.cuh");
 const BLOCKS: &str = include_str!("blocks.cuh");
 const GRIDS: &str = include_str!("grids.cuh");
 
-/// The maximum number of threads per block. The compiler then uses at most 128 registers, so that every launch starts.
-const MAX_THREADS: u32 = 512;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Views,
@@ -158,7 +155,7 @@ impl Instance {
         };
         let kernel = match self.launch_bounds {
             Some((threads, blocks)) => format!("KERNEL_AT_ONCE({threads}, {blocks}, "),
-            None => format!("KERNEL_BOUNDED({MAX_THREADS}, "),
+            None => "KERNEL(".to_owned(),
         };
         // The kernel waits (`wait_dependencies`) before it accesses data of other kernels. The next kernel does the
         // same and may therefore start immediately.
