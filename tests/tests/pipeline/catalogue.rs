@@ -261,9 +261,7 @@ fn the_plans_shown_are_up_to_date() {
         match shown.why {
             None => command.push_str("\n\n"),
             Some(why) => {
-                command.push_str(&format!(
-                    " --why '{why}'\n\nWhat it adds to the tables:\n\n"
-                ));
+                command.push_str(&format!(" --why '{why}'\n\nIt adds to the tables:\n\n"));
             }
         }
         command.push_str("```text\n");

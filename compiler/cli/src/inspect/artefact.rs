@@ -173,10 +173,21 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
     for (kernel, n) in &report.kernels {
         let _ = writeln!(out, "  {kernel:<20} {n:>6}");
     }
-    if !report.modules.is_empty() {
+    out.push_str(&modules(&report.modules));
+    out.push_str("\nsections\n");
+    for s in &report.sections {
+        let _ = writeln!(out, "  {:<24} {:>10} at {}", s.name, s.bytes, s.offset);
+    }
+    out
+}
+
+/// Formats the modules of kernels, if there are any.
+fn modules(modules: &[&KernelRecord]) -> String {
+    let mut out = String::new();
+    if !modules.is_empty() {
         out.push_str("\nkernels for cards\n");
     }
-    for m in &report.modules {
+    for m in modules {
         let _ = writeln!(
             out,
             "  {:<12} {:<8} {:>10} bytes by {}{}",
@@ -189,10 +200,6 @@ fn text(report: &Report<'_>, verbose: bool) -> String {
                 .map(|v| format!(", driver for CUDA {v} or newer"))
                 .unwrap_or_default()
         );
-    }
-    out.push_str("\nsections\n");
-    for s in &report.sections {
-        let _ = writeln!(out, "  {:<24} {:>10} at {}", s.name, s.bytes, s.offset);
     }
     out
 }
