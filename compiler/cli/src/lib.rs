@@ -16,6 +16,7 @@ mod compile;
 mod completions;
 mod config;
 mod devices;
+mod doctor;
 mod dump;
 mod engine_memory_args;
 mod eval;
@@ -75,6 +76,8 @@ enum Command {
     Verify(verify::Args),
     /// List the built-in cards and this machine's devices.
     Devices(devices::Args),
+    /// Check that tpc works on this machine.
+    Doctor(doctor::Args),
     /// Print the IR after a stage.
     Dump(dump::Args),
     /// Run tokens through a model; compare or write the logits.
@@ -146,6 +149,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Inspect(a) => inspect::run(a),
         Command::Verify(a) => verify::run(a),
         Command::Devices(a) => devices::run(a),
+        Command::Doctor(a) => doctor::run(a),
         Command::Dump(a) => dump::run(a),
         Command::Eval(a) => eval::run(a),
         Command::Compile(a) => compile::run(a),

@@ -7,12 +7,14 @@
 //! - [`generate`] continues several texts in one session;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
+//! - [`doctor`] checks that tpc works on this machine;
 //! - [`devices`] lists this machine's cards and counts its cores and memory.
 
 pub mod artefact;
 mod batch_shapes;
 mod codes;
 pub mod devices;
+pub mod doctor;
 mod error;
 mod executor;
 pub mod generate;

@@ -52,6 +52,12 @@ impl Compiler {
         })
     }
 
+    /// Returns the program and the first line of its version.
+    pub(super) fn describe(&self) -> String {
+        let first = self.version.lines().next().unwrap_or_default();
+        format!("{}: {first}", self.program)
+    }
+
     fn flags(build: Build) -> Vec<&'static str> {
         let mut flags = vec![
             "-std=c++20",

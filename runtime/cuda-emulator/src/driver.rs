@@ -90,6 +90,11 @@ impl EmulatedDriver {
         })
     }
 
+    /// Returns the C++ compiler's program and version.
+    pub fn compiler(&self) -> String {
+        self.compiler.describe()
+    }
+
     /// Returns the bytes of an allocation that checked kernels have read, counting repeated reads.
     pub fn bytes_read(&self, memory: Memory) -> u64 {
         self.memories.bytes_read(memory)

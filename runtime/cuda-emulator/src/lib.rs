@@ -22,6 +22,7 @@ mod compiler;
 mod copies;
 mod driver;
 mod fault;
+mod faulty_driver;
 mod fiber;
 mod graph;
 mod image;
@@ -35,4 +36,5 @@ mod thread;
 
 pub use compiler::Build;
 pub use driver::EmulatedDriver;
+pub use faulty_driver::{FaultyDriver, PlantedFault};
 pub use options::{EmulatedOptions, Links};

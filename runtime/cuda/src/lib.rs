@@ -18,7 +18,7 @@ pub mod nvrtc;
 pub mod planes;
 
 pub use codes::{CODES, NO_PEER_ACCESS};
-pub use driver::real::{CudaDriver, cards};
+pub use driver::real::{CudaDriver, cards, driver_version};
 pub use driver::{
     Args, CopyNode, Cubin, CudaVersion, Device, DeviceInfo, DeviceMap, Driver, DriverError, Edge,
     EdgeKind, Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork,

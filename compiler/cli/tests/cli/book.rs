@@ -10,10 +10,11 @@ use std::process::Command;
 use super::support::{Ran, TPC};
 
 /// Commands that the tests cannot run here, each with the reason.
-const ELSEWHERE: [(&str, &str); 6] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     ("tpc run model.gguf", "needs a trained model"),
     ("tpc verify llama-3.1-70b.gguf", "needs a large model"),
     ("tpc lint --rpc-command", "needs a program of llama.cpp"),
+    ("tpc doctor --executor", "needs a C++ compiler"),
     (
         "tpc plan qwen3.6-27b-mtp-q4_k_m.gguf",
         "needs a header of 3 MB",

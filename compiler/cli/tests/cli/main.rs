@@ -15,6 +15,7 @@ mod cures;
 mod deployments;
 mod devices;
 mod diff;
+mod doctor;
 mod dot;
 mod drafts;
 mod eval;

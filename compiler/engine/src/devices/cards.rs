@@ -89,6 +89,15 @@ pub fn real(kinds: &[DeviceKind]) -> Result<DeviceMap<CudaDriver>, DriverError> 
     DeviceMap::new(CudaDriver::new(&numbers, cache_dir("cubins")?)?, &numbers)
 }
 
+/// Returns the number of distinct cards, and the position of each card among them.
+pub(crate) fn places(numbers: &[u32]) -> (usize, Vec<u32>) {
+    let mut cards = numbers.to_vec();
+    cards.sort_unstable();
+    cards.dedup();
+    let at = |n: &u32| cards.iter().position(|c| c == n).unwrap_or(0) as u32;
+    (cards.len(), numbers.iter().map(at).collect())
+}
+
 /// Makes an emulated device per distinct card.
 ///
 /// # Errors
@@ -97,14 +106,9 @@ pub fn emulated(
     kinds: &[DeviceKind],
     build: Build,
 ) -> Result<DeviceMap<EmulatedDriver>, DriverError> {
-    let numbers = numbers(kinds);
-    let mut cards = numbers.clone();
-    cards.sort_unstable();
-    cards.dedup();
-    let at = |n: &u32| cards.iter().position(|c| c == n).unwrap_or(0) as u32;
-    let places: Vec<u32> = numbers.iter().map(at).collect();
+    let (devices, places) = places(&numbers(kinds));
     let driver = EmulatedDriver::new(EmulatedOptions {
-        devices: cards.len(),
+        devices,
         build,
         ..EmulatedOptions::default()
     })?;

@@ -77,6 +77,7 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("bench", "model", Input::Gguf),
     ("bench", "weights", Input::Gguf),
     ("bench", "topology", Input::Topology),
+    ("doctor", "write_topology", Input::Written),
     ("synth", "output", Input::Written),
     ("man", "output", Input::Written),
     ("filetest", "files", Input::Elsewhere),

@@ -95,6 +95,7 @@ fn dependencies_run_one_way() {
                 "tpc-passes",
                 "tpc-rpc",
                 "tpc-runtime",
+                "tpc-synth",
                 "tpc-text",
             ],
         ),
@@ -275,6 +276,7 @@ const MODULES: [(&str, &[&str]); 23] = [
             "block_runner",
             "scheduler",
             "driver",
+            "faulty_driver",
         ],
     ),
     (
@@ -451,6 +453,7 @@ const MODULES: [(&str, &[&str]); 23] = [
             "generate",
             "session_file",
             "rpc",
+            "doctor",
         ],
     ),
     (
@@ -485,6 +488,7 @@ const MODULES: [(&str, &[&str]); 23] = [
             "artefact",
             "completions",
             "devices",
+            "doctor",
             "explain",
             "filetest",
             "inspect",

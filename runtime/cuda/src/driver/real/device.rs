@@ -101,6 +101,15 @@ pub(super) fn list_devices() -> Result<(CudaVersion, Vec<Context>), DriverError>
     }
 }
 
+/// Returns the CUDA version that the driver supports, without listing devices.
+///
+/// # Errors
+///
+/// Returns an error if the driver is missing, too old, or lacks a function.
+pub fn driver_version() -> Result<CudaVersion, DriverError> {
+    check_library()
+}
+
 /// Returns the cards of the machine, without reserving resources.
 ///
 /// # Errors

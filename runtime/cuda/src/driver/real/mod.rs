@@ -20,8 +20,8 @@ use super::{
     ModuleHandle, PeerFailure,
 };
 use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, with_prelude};
-pub use device::cards;
 use device::{Context, check, list_devices};
+pub use device::{cards, driver_version};
 use graph::{Executable, HostFailure, LaunchSite, build};
 use staging::Staging;
 

@@ -1,0 +1,257 @@
+//! A driver with one planted fault, for tests of `tpc doctor`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::Duration;
+
+use tpc_cuda::{
+    CopyNode, Device, DeviceInfo, Driver, DriverError, Endpoint, Function, Graph, GraphSpec,
+    Memory, Module, ModuleHandle, Node, Side, Work,
+};
+
+/// A fault that a [`FaultyDriver`] injects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedFault {
+    /// Graph copies between devices change a byte.
+    WrongPeerData,
+    /// Large graph copies between devices take a quarter of a second longer.
+    SlowLink,
+    /// Graphs with a copy between devices never end.
+    HangingCopy,
+    /// After a graph with kernels, numbers in host memory have other signs.
+    WrongKernel,
+    /// Modules lack their kernels.
+    MissingSymbol,
+    /// Devices have no memory to allocate.
+    OutOfMemory,
+}
+
+impl PlantedFault {
+    /// All faults.
+    pub const ALL: [PlantedFault; 6] = [
+        PlantedFault::WrongPeerData,
+        PlantedFault::SlowLink,
+        PlantedFault::HangingCopy,
+        PlantedFault::WrongKernel,
+        PlantedFault::MissingSymbol,
+        PlantedFault::OutOfMemory,
+    ];
+
+    /// Returns the name, such as `slow-link`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PlantedFault::WrongPeerData => "wrong-peer-data",
+            PlantedFault::SlowLink => "slow-link",
+            PlantedFault::HangingCopy => "hanging-copy",
+            PlantedFault::WrongKernel => "wrong-kernel",
+            PlantedFault::MissingSymbol => "missing-symbol",
+            PlantedFault::OutOfMemory => "out-of-memory",
+        }
+    }
+
+    /// Returns the fault with this name.
+    pub fn from_name(name: &str) -> Option<PlantedFault> {
+        PlantedFault::ALL.into_iter().find(|f| f.name() == name)
+    }
+}
+
+/// The minimum size of a copy on a slow link.
+const LARGE: u64 = 1 << 20;
+/// The delay of a copy on a slow link.
+const DELAY: Duration = Duration::from_millis(250);
+
+/// A driver that passes all calls to `D`, and injects at most one fault.
+pub struct FaultyDriver<D: Driver> {
+    inner: D,
+    fault: Option<PlantedFault>,
+    /// The copies between devices of each graph.
+    peer_copies: BTreeMap<Graph, Vec<CopyNode>>,
+    /// The graphs with kernels.
+    with_kernels: BTreeSet<Graph>,
+    /// The allocations in host memory.
+    host: Vec<Memory>,
+    /// Graphs launched since the last [`Driver::synchronize`].
+    launched: BTreeSet<Graph>,
+}
+
+impl<D: Driver> FaultyDriver<D> {
+    /// Returns a driver with this fault; without a fault, all calls pass unchanged.
+    pub fn new(inner: D, fault: Option<PlantedFault>) -> FaultyDriver<D> {
+        FaultyDriver {
+            inner,
+            fault,
+            peer_copies: BTreeMap::new(),
+            with_kernels: BTreeSet::new(),
+            host: Vec::new(),
+            launched: BTreeSet::new(),
+        }
+    }
+
+    fn has(&self, fault: PlantedFault) -> bool {
+        self.fault == Some(fault)
+    }
+
+    fn is_peer_copy(copy: &CopyNode) -> bool {
+        match (copy.from.side, copy.to.side) {
+            (Side::Device(a), Side::Device(b)) => a != b,
+            _ => false,
+        }
+    }
+
+    /// Changes the sign of every 16th number in host memory, which has the results of kernels.
+    fn change_results(&mut self) -> Result<(), DriverError> {
+        for memory in &self.host {
+            let at = Endpoint {
+                side: memory.side,
+                address: memory.address,
+            };
+            let mut bytes = vec![0; usize::try_from(memory.bytes).unwrap_or(0)];
+            self.inner.read(at, &mut bytes)?;
+            bytes
+                .iter_mut()
+                .skip(3)
+                .step_by(64)
+                .for_each(|b| *b ^= 0x80);
+            self.inner.write(at, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Flips a bit in the middle of the destinations of copies between devices.
+    fn change_copies(&mut self) -> Result<(), DriverError> {
+        let graphs = self.launched.iter().filter_map(|g| self.peer_copies.get(g));
+        let copies: Vec<CopyNode> = graphs.flatten().copied().collect();
+        for copy in copies.iter().filter(|c| c.bytes > 0) {
+            let at = Endpoint {
+                address: copy.to.address + copy.bytes / 2,
+                ..copy.to
+            };
+            let mut byte = [0];
+            self.inner.read(at, &mut byte)?;
+            self.inner.write(at, &[byte[0] ^ 0x10])?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: Driver> Driver for FaultyDriver<D> {
+    fn devices(&self) -> &[DeviceInfo] {
+        self.inner.devices()
+    }
+
+    fn free_memory(&self, device: Device) -> Result<u64, DriverError> {
+        self.inner.free_memory(device)
+    }
+
+    fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
+        self.inner.load(device, module)
+    }
+
+    fn function(&mut self, module: ModuleHandle, name: &str) -> Result<Function, DriverError> {
+        if self.has(PlantedFault::MissingSymbol) {
+            return Err(DriverError::NoFunction {
+                module: module.to_string(),
+                name: name.to_owned(),
+            });
+        }
+        self.inner.function(module, name)
+    }
+
+    fn allocate(&mut self, device: Device, bytes: u64) -> Result<Memory, DriverError> {
+        if self.has(PlantedFault::OutOfMemory) {
+            return Err(DriverError::OutOfMemory {
+                place: device.to_string(),
+                needed: bytes,
+                free: 0,
+            });
+        }
+        self.inner.allocate(device, bytes)
+    }
+
+    fn allocate_host(&mut self, bytes: u64) -> Result<Memory, DriverError> {
+        let memory = self.inner.allocate_host(bytes)?;
+        self.host.push(memory);
+        Ok(memory)
+    }
+
+    fn free(&mut self, memory: Memory) -> Result<(), DriverError> {
+        self.host.retain(|m| *m != memory);
+        self.inner.free(memory)
+    }
+
+    fn grant(&mut self, reader: Device, owner: Device) -> Result<(), DriverError> {
+        self.inner.grant(reader, owner)
+    }
+
+    fn write(&mut self, to: Endpoint, bytes: &[u8]) -> Result<(), DriverError> {
+        self.inner.write(to, bytes)
+    }
+
+    fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError> {
+        self.inner.read(from, bytes)
+    }
+
+    fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        let is_kernel = |n: &Node| matches!(n.work, Work::Kernel(_));
+        let has_kernels = spec.nodes.iter().any(is_kernel);
+        let mut peer_copies = Vec::new();
+        for node in &spec.nodes {
+            if let Work::Copy(copy) = &node.work
+                && Self::is_peer_copy(copy)
+            {
+                peer_copies.push(*copy);
+            }
+        }
+        let graph = self.inner.instantiate(spec)?;
+        self.peer_copies.insert(graph, peer_copies);
+        if has_kernels {
+            self.with_kernels.insert(graph);
+        }
+        Ok(graph)
+    }
+
+    fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {
+        self.peer_copies.remove(&graph);
+        self.inner.discard(graph)
+    }
+
+    fn launch(&mut self, graph: Graph) -> Result<(), DriverError> {
+        if let Some(copies) = self.peer_copies.get(&graph) {
+            let large = copies.iter().filter(|c| c.bytes >= LARGE).count();
+            match self.fault {
+                Some(PlantedFault::SlowLink) => thread::sleep(DELAY * large as u32),
+                Some(PlantedFault::HangingCopy) if !copies.is_empty() => loop {
+                    thread::park();
+                },
+                _ => {}
+            }
+            self.launched.insert(graph);
+        }
+        self.inner.launch(graph)
+    }
+
+    fn synchronize(&mut self) -> Result<(), DriverError> {
+        self.inner.synchronize()?;
+        let has_kernels = self.launched.iter().any(|g| self.with_kernels.contains(g));
+        match self.fault {
+            Some(PlantedFault::WrongPeerData) => self.change_copies()?,
+            Some(PlantedFault::WrongKernel) if has_kernels => self.change_results()?,
+            _ => {}
+        }
+        self.launched.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_have_names() {
+        for fault in PlantedFault::ALL {
+            assert_eq!(PlantedFault::from_name(fault.name()), Some(fault));
+        }
+        assert_eq!(PlantedFault::from_name("none"), None);
+    }
+}
