@@ -82,7 +82,7 @@ fn sound_devices_pass_all_checks() {
     let link = found.iter().find(|c| c.name == "link cuda:0 to cuda:1");
     let figures = &link.unwrap().json["figures"];
     assert!(figures["bandwidth_gb_per_s"].as_f64().unwrap() > 0.0);
-    assert!(start.elapsed() < Duration::from_secs(180));
+    assert!(start.elapsed() < Duration::from_secs(400));
 }
 
 /// Checks that only these checks warn or fail, each at least once, and that each has a cure.
@@ -136,7 +136,7 @@ fn a_check_that_hangs_ends_the_report() {
     let at = found.iter().position(|c| c.status == "failed").unwrap();
     let after = &found[at + 1..];
     assert!(after.len() > 5 && after.iter().all(|c| c.status == "skipped"));
-    assert!(start.elapsed() < Duration::from_secs(100));
+    assert!(start.elapsed() < Duration::from_secs(300));
 }
 
 #[test]
