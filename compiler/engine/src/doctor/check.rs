@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use tpc_cuda::{Driver, DriverError};
 
-use super::models::SmallModel;
 use super::report::{CheckError, Finding, Section};
+use super::small_model::SmallModel;
 
 /// Opens a driver for a list of card numbers, which may repeat. Device `i` is entry `i`.
 pub(super) type Open<D> = Arc<dyn Fn(&[u32]) -> Result<D, DriverError> + Send + Sync>;

@@ -14,6 +14,7 @@ mod peers;
 mod report;
 mod runner;
 mod setup;
+mod small_model;
 mod system;
 mod table;
 mod topology;

@@ -1,51 +1,18 @@
-//! Small models on devices, compared with the reference executor.
-
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+//! Checks of small models on devices, compared with the reference executor.
 
 use tpc_core::golden::distance;
-use tpc_core::placement::{Placement, parse_devices};
-use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, Driver, Edges};
-use tpc_gguf::GgufFile;
-use tpc_ir::DType;
-use tpc_ir::program::Program;
-use tpc_ir::program::verify::verify;
-use tpc_passes::assemble;
-use tpc_runtime::quant::quantise;
-use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig};
-use tpc_synth::{Model, Spec};
+use tpc_cuda::{CudaExecutor, CudaOptions, Driver, Edges};
+use tpc_runtime::{ExecError, Session};
 
 use super::check::Bench;
 use super::report::{CheckError, Finding, REPORT_BUG};
-use crate::batch_shapes;
-use crate::prepared;
+use super::small_model::{
+    DENSE, EXPERTS, Kind, SmallModel, decode, lengths, plan, program, run, tokens,
+};
 use crate::weights::FileWeights;
 
 type Result<T = Finding> = std::result::Result<T, CheckError>;
 
-/// A kind of small model.
-#[derive(Clone, Copy)]
-struct Kind {
-    name: &'static str,
-    /// The specification for `tpc_synth`.
-    spec: &'static str,
-}
-
-const DENSE: Kind = Kind {
-    name: "dense",
-    spec: "llama-tiny",
-};
-
-const EXPERTS: Kind = Kind {
-    name: "experts",
-    spec: "qwen3moe-tiny",
-};
-
-/// Cells of the caches.
-const CELLS: usize = 64;
-/// The largest batches: one token, a draft, a prompt.
-const BATCHES: [usize; 3] = [1, 8, 32];
 /// The largest error (NMSE) of logits. Rounding of activations causes less.
 const LARGEST: f64 = 5e-4;
 /// The largest error (NMSE) between a batch and single tokens: other kernels of attention round otherwise.
@@ -53,124 +20,6 @@ const ALONE: f64 = 1e-5;
 
 const CURE: &str = "run `tpc doctor` again; if the result is the same, report this bug in tpc with the output of \
                     `tpc doctor --format json` and the versions of the driver and NVRTC";
-
-/// A model, and the logits of the reference executor.
-pub(super) struct SmallModel {
-    file: GgufFile,
-    reference: Vec<f64>,
-}
-
-/// A file that is removed when dropped.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
-
-/// Writes a model to a temporary file and opens it. The file is then removed; its bytes stay mapped.
-fn open(kind: Kind) -> Result<GgufFile> {
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("tpc-doctor-{}-{number}.gguf", std::process::id());
-    let path = Temporary(std::env::temp_dir().join(name));
-    let encode = |dtype: DType, values: &[f32], out: &mut Vec<u8>| {
-        quantise(dtype, values, out).map_err(|e| e.to_string())
-    };
-    let spec = Spec::parse(kind.spec).map_err(|d| CheckError::from(&d))?;
-    let model = Model::new(spec, &encode).map_err(|d| CheckError::from(&d))?;
-    let no_file = |e: std::io::Error| {
-        let text = format!("{}: {e}", path.0.display());
-        CheckError::new(text, "set TMPDIR to a writable folder")
-    };
-    let out = std::fs::File::create_new(&path.0).map_err(no_file)?;
-    model.write(out).map_err(|d| CheckError::from(&d))?;
-    GgufFile::open(&path.0).map_err(|e| CheckError::new(e.to_string(), REPORT_BUG))
-}
-
-/// Returns the numbers of tokens: of the first batch, and of single tokens after it.
-fn lengths(quick: bool) -> (usize, usize) {
-    match quick {
-        true => (8, 2),
-        false => (32, 4),
-    }
-}
-
-fn tokens(n: usize) -> Vec<u32> {
-    (0..n as u32).map(|i| (i * 37 + 11) % 300).collect()
-}
-
-/// A plan of a small model for a list of cards.
-struct Planned {
-    compiled: tpc_core::pipeline::CompiledModel,
-    config: SessionConfig,
-}
-
-fn plan(file: &GgufFile, cards: &[u32]) -> Result<Planned> {
-    let names: Vec<String> = cards.iter().map(|c| format!("cuda:{c}")).collect();
-    let devices = parse_devices(&names.join(",")).map_err(|d| CheckError::from(&d))?;
-    let placement = Placement {
-        storage: &CudaTarget,
-        ctx_size: Some(CELLS as u64),
-        ..Placement::on(devices)
-    };
-    let compiled = prepared::plan(file, &placement)?;
-    let window = compiled.model.summary.window;
-    let config = batch_shapes::config([CELLS, CELLS], window, 1);
-    Ok(Planned { compiled, config })
-}
-
-fn program(planned: &Planned) -> Result<Arc<Program>> {
-    let shapes = BATCHES.map(|n| planned.config.batch_shape(n, n));
-    let bug = |e: String| CheckError::new(e, REPORT_BUG);
-    let program = assemble(&planned.compiled.programs, &shapes, &CudaTarget);
-    let program = program.map_err(|e| bug(e.to_string()))?;
-    verify(&program).map_err(|errors| {
-        let first = errors.first().map(ToString::to_string);
-        bug(first.unwrap_or_default())
-    })?;
-    Ok(Arc::new(program))
-}
-
-/// Decodes one batch from a position, and returns its logits.
-fn decode<E: Executor + ?Sized>(
-    session: &mut Session<E>,
-    tokens: &[u32],
-    first: usize,
-) -> std::result::Result<Vec<f64>, ExecError> {
-    let out = session.step(&Batch::sequence(tokens, first as u32, 0))?;
-    Ok(out.reals()?.to_vec())
-}
-
-/// Decodes a batch, and further tokens one by one.
-fn run<E: Executor + ?Sized>(
-    session: &mut Session<E>,
-    (batch, single): (usize, usize),
-) -> std::result::Result<Vec<f64>, ExecError> {
-    let tokens = tokens(batch + single);
-    let mut out = decode(session, &tokens[..batch], 0)?;
-    for at in batch..batch + single {
-        out.extend(decode(session, &tokens[at..=at], at)?);
-    }
-    Ok(out)
-}
-
-impl SmallModel {
-    fn new(kind: Kind, quick: bool) -> Result<SmallModel> {
-        let file = open(kind)?;
-        let planned = plan(&file, &[0])?;
-        let weights = FileWeights {
-            file: &file,
-            observer: &(),
-        };
-        let mut session = Session::new(&planned.compiled.programs, &weights, planned.config)?;
-        let reference = run(&mut session, lengths(quick))?;
-        drop(session);
-        drop(weights);
-        Ok(SmallModel { file, reference })
-    }
-}
 
 /// Runs `work` with a session of a model on these devices.
 fn with_session<D: Driver + 'static, T>(
