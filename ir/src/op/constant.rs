@@ -10,7 +10,7 @@ use crate::dims::Dim;
 use crate::types::TensorType;
 
 /// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, natural row order), `f32[n, n]`, symmetric and its
-/// own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Operands: none.
+/// own inverse. Element `(i, j)` is `(−1)^(number of ones in i & j) / √n`. Without operands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hadamard {
     /// The order, a power of two.
@@ -61,7 +61,7 @@ impl OpDef for Hadamard {
     size_independent!();
 }
 
-/// `start + i · step` for `i` from 0 to `n − 1`. Operands: none; result `f32[n]`.
+/// `start + i · step` for `i` from 0 to `n − 1`. Without operands; result `f32[n]`.
 #[derive(Clone, Debug)]
 pub struct Arange {
     /// The first number.

@@ -92,7 +92,7 @@ macro_rules! stored_op {
     };
 }
 
-/// A tensor of the model file, or the packed part of it on a device. Operands: none; result: any type and shape, as
+/// A tensor of the model file, or the packed part of it on a device. Without operands; result: any type and shape, as
 /// declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Weight {
@@ -213,7 +213,7 @@ const TEMPERATURE: &str = "temperature";
 
 const NEXT_TOKENS: &str = "next_tokens";
 
-/// A value that the caller provides per batch. Operands: none; result: the type of its kind, or any type as declared.
+/// A value that the caller provides per batch. Without operands; result: the type of its kind, or any type as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Input {
     /// The content.
@@ -306,7 +306,7 @@ impl OpDef for Input {
     size_independent!();
 }
 
-/// A value kept between batches (KV cache, recurrent state), initially zero. Operands: none; result: any type and
+/// A value kept between batches (KV cache, recurrent state), initially zero. Without operands; result: any type and
 /// shape, as declared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {

@@ -198,7 +198,7 @@ impl Lowering<'_> {
                 split: self.out.value(v).sharding.is_split(),
             })
             .collect();
-        // Every op accepts whole and split operands; none is unreduced here.
+        // All sums are reduced here, and every op accepts whole and split operands.
         let rule = &self.factors.rules[inst.index()];
         let pending = unreduced_result(rule, &states, active).unwrap_or(Unreduced::None);
         let made = self

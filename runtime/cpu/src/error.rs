@@ -54,7 +54,7 @@ pub struct Unsupported {
 /// An error in creating a team.
 #[derive(Debug, thiserror::Error)]
 pub enum TeamError {
-    /// The team has no workers.
+    /// A team of 0 threads.
     #[error("a device needs at least one thread")]
     Empty,
     /// The system did not start a thread.

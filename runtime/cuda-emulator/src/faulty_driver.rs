@@ -22,7 +22,7 @@ pub enum PlantedFault {
     WrongKernel,
     /// Modules lack their kernels.
     MissingSymbol,
-    /// Devices have no memory to allocate.
+    /// Every allocation on a device fails.
     OutOfMemory,
 }
 

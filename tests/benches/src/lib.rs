@@ -1,1 +1,1 @@
-//! Benchmarks of tpc, in `benches/`. They report times and assert nothing.
+//! Benchmarks of tpc, in `benches/`. They only report times.

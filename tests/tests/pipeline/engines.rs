@@ -30,7 +30,7 @@ const UNEXPLAINED: [(&str, &str); 2] = [
         "qwen3next:layers=4,embd=256,heads=8,kv_heads=8",
         "-ot attn_qkv.*=CPU",
     ),
-    // The middle device has no share. Observed: an abort.
+    // `-ts` leaves the middle device empty. Observed: an abort.
     ("qwen35:layers=4,embd=640,heads=10,kv_heads=5", "-ts 1,0,1"),
 ];
 

@@ -77,7 +77,7 @@ impl Exchange {
                 Ok(())
             }
             _ => Err(KernelError::Shape {
-                what: "the collective has no kernel",
+                what: "the CPU does not support this collective",
             }),
         }
     }

@@ -405,8 +405,8 @@ unsafe fn cells<'a>(
     Cells::Decoded(out)
 }
 
-/// Decodes every row's masks of cells `[from, from + n)`, and marks cells that a row sees. Returns `false` if there
-/// are none.
+/// Decodes every row's masks of cells `[from, from + n)`, and marks cells that a row sees. Returns `false` if no row
+/// sees a cell.
 ///
 /// # Safety
 /// The cells exist.

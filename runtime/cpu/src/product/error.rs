@@ -5,7 +5,7 @@ use tpc_ir::DType;
 /// An error of packing a weight or creating a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProductError {
-    /// The type has no products.
+    /// Products do not support this type of weights.
     #[error("products do not support weights of type {dtype}")]
     Unsupported {
         /// The weight's type.

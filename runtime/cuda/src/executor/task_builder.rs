@@ -187,7 +187,7 @@ impl TaskBuilder {
     ) -> Result<Vec<Task>, ExecError> {
         let collective = program.launch(launch).covered_insts().first();
         let collective =
-            collective.ok_or_else(|| malformed("a collective launch has no instructions"))?;
+            collective.ok_or_else(|| malformed("a collective launch lacks its instruction"))?;
         let data = program.graph.inst(*collective);
         let (seen, mut out) = self.exchange(program, &data.operands, reach)?;
         for (rank, (place, role)) in roles.iter().enumerate() {

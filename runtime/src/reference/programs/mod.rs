@@ -306,7 +306,7 @@ struct At<'a> {
 
 fn homeless(value: Value) -> ExecError {
     ExecError::Malformed {
-        what: format!("{value} has no address: the program declares no `home` for it"),
+        what: format!("the program declares no `home` for {value}"),
     }
 }
 

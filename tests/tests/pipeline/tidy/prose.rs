@@ -196,7 +196,7 @@ fn closing_quote(rest: &str) -> usize {
     rest.len()
 }
 
-/// Returns the length of a character literal. A lifetime is none.
+/// Returns the length of a character literal; `None` for a lifetime.
 fn character(rest: &str) -> Option<usize> {
     let inner = rest.strip_prefix('\'')?;
     let first = inner.chars().next()?;
