@@ -58,9 +58,12 @@ pub const TENSOR_NAMES: [&str; 20] = [
     "weight",
 ];
 
-/// Returns the folder `tests/data` of the repository.
+/// Returns the folder `tests/data` of the repository, or the folder in `TPC_TEST_DATA`.
 pub fn data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
+    match std::env::var_os("TPC_TEST_DATA").filter(|v| !v.is_empty()) {
+        Some(folder) => folder.into(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("data"),
+    }
 }
 
 /// Returns the folder `shared` next to the checkout, if any.

@@ -22,7 +22,7 @@ mod weights;
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
-pub use model::{MAX_DATA_BYTES, Model, Quantise};
+pub use model::{MAX_DATA_BYTES, MAX_REPEATED_BYTES, Model, Quantise};
 pub use presets::{Preset, presets};
 pub use spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
 pub use types::FileType;

@@ -15,6 +15,8 @@ pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String
 
 /// The maximum number of bytes of tensor data. Larger models take minutes and are probably mistakes.
 pub const MAX_DATA_BYTES: u64 = 4 << 30;
+/// The maximum for models whose rows repeat, which are written as fast as the disk allows.
+pub const MAX_REPEATED_BYTES: u64 = 256 << 30;
 
 /// A model built from a specification, ready to be written.
 pub struct Model<'q> {
@@ -72,12 +74,20 @@ impl<'q> Model<'q> {
 
     fn check_data(&self) -> Result<(), Diagnostic> {
         let bytes = self.header.data_bytes();
-        if bytes > u128::from(MAX_DATA_BYTES) {
-            let message =
-                format!("the tensor data would need {bytes} bytes; the limit is {MAX_DATA_BYTES}");
+        let (most, help) = match self.spec.rows {
+            Some(_) => (
+                MAX_REPEATED_BYTES,
+                "give smaller sizes, or header=1 to write only the header",
+            ),
+            None => (
+                MAX_DATA_BYTES,
+                "give smaller sizes, rows=64 to repeat 64 random rows, or header=1 to write only the header",
+            ),
+        };
+        if bytes > u128::from(most) {
+            let message = format!("the tensor data would need {bytes} bytes; the limit is {most}");
             return Err(
-                Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message)
-                    .help("give smaller sizes, or header=1 to write only the header"),
+                Diagnostic::new(&codes::UNKNOWN_PRESET, "specification", message).help(help),
             );
         }
         let types = self.header.tensors().iter().map(|t| t.dtype);
@@ -121,14 +131,29 @@ impl<'q> Model<'q> {
         let width = usize::try_from(tensor.ne[0]).map_err(io::Error::other)?;
         let mut row = vec![0.0_f32; width];
         let mut bytes = Vec::new();
-        for _ in 0..tensor.ne[1..].iter().product::<u64>() {
-            weights::fill(tensor, &mut rng, &mut row);
-            bytes.clear();
-            match dtype {
-                DType::I32 => bytes.extend(row.iter().flat_map(|&x| (x as i32).to_le_bytes())),
-                _ => (self.quantise)(dtype, &row, &mut bytes).map_err(io::Error::other)?,
+        let rows = tensor.ne[1..].iter().product::<u64>();
+        let together = self.spec.rows.unwrap_or(1).min(rows);
+        let mut written = 0;
+        while written < rows {
+            if written == 0 || self.spec.rows.is_none() {
+                bytes.clear();
+                for _ in 0..together {
+                    weights::fill(tensor, &mut rng, &mut row);
+                    self.encode(dtype, &row, &mut bytes)?;
+                }
             }
-            out.write_all(&bytes)?;
+            let count = together.min(rows - written);
+            let part = bytes.len() / together.max(1) as usize * count as usize;
+            out.write_all(&bytes[..part])?;
+            written += count;
+        }
+        Ok(())
+    }
+
+    fn encode(&self, dtype: DType, row: &[f32], bytes: &mut Vec<u8>) -> io::Result<()> {
+        match dtype {
+            DType::I32 => bytes.extend(row.iter().flat_map(|&x| (x as i32).to_le_bytes())),
+            _ => (self.quantise)(dtype, row, bytes).map_err(io::Error::other)?,
         }
         Ok(())
     }

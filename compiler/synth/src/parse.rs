@@ -9,7 +9,7 @@ use tpc_gguf::{MetaArray, MetaValue};
 use tpc_models::description::{Experts as ExpertsOfArch, RecurrentLayers, Window};
 use tpc_models::{ARCHS, Arch, WeightForms};
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "layers",
     "drafts",
     "embd",
@@ -23,6 +23,7 @@ const KEYS: [&str; 18] = [
     "ctx",
     "window",
     "seed",
+    "rows",
     "type",
     "biases",
     "tied",
@@ -34,6 +35,9 @@ const KEYS: [&str; 18] = [
 const MAX_SIZE: u64 = (1 << 31) - 1;
 
 const MAX_LAYERS: u64 = 2048;
+
+/// The maximum number of random rows that other rows repeat. Writing holds these rows in memory.
+const MAX_ROWS: u64 = 1 << 12;
 
 const MAX_TEXT: usize = 1 << 16;
 
@@ -218,6 +222,7 @@ impl<'a> KeyValues<'a> {
             ctx: self.size("ctx", 1, MAX_SIZE)?.unwrap_or(256),
             window,
             seed: self.size("seed", 0, u64::MAX)?.unwrap_or(0),
+            rows: self.size("rows", 1, MAX_ROWS)?,
             file_type: self.file_type()?,
             optionals: self
                 .switch("biases", Optionals::Without, Optionals::With)?

@@ -35,6 +35,8 @@ pub struct Spec {
     pub window: Option<u64>,
     /// The seed of the weights.
     pub seed: u64,
+    /// The number of random rows per tensor, which the other rows repeat; `None`: all rows are random.
+    pub rows: Option<u64>,
     /// The file type, which determines element types.
     pub file_type: FileType,
     /// Optional tensors.

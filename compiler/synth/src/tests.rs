@@ -118,6 +118,26 @@ fn the_same_specification_gives_the_same_bytes() {
     assert_eq!(a[offset..offset + 4], FIRST_WEIGHT.to_le_bytes());
 }
 
+#[test]
+fn rows_repeat() {
+    let bytes = |text: &str| {
+        let mut out = Vec::new();
+        let model = Model::new(Spec::parse(text).unwrap(), &plain).unwrap();
+        model.write(&mut out).unwrap();
+        let header = parse(&out, out.len() as u64, "m.gguf").unwrap();
+        let embedding = header.tensor("token_embd.weight").unwrap();
+        let at = header.data_offset as usize + embedding.offset as usize;
+        out[at..at + 7 * 64 * 4].to_vec()
+    };
+    let text = "qwen3:layers=1,embd=64,vocab=7,type=f32";
+    let (all, some) = (bytes(text), bytes(&format!("{text},rows=3")));
+    let row = 64 * 4;
+    assert_eq!(some[..3 * row], all[..3 * row]);
+    assert_eq!(some[3 * row..6 * row], some[..3 * row]);
+    assert_eq!(some[6 * row..], some[..row]);
+    assert_eq!(bytes(&format!("{text},rows=9")), all);
+}
+
 const FIRST_WEIGHT: u32 = 0x3C91_702A;
 
 #[test]

@@ -12,6 +12,9 @@ pub struct Cache {
     folder: PathBuf,
 }
 
+/// The version of NVRTC that compiles for all targets and for drivers of CUDA 12.
+const PREFERRED: (i32, i32) = (12, 9);
+
 const MARK: &[u8; 8] = b"tpccub1\n";
 
 fn digest(parts: &[&[u8]]) -> [u8; 32] {
@@ -29,6 +32,12 @@ impl Cache {
         Cache {
             folder: folder.into(),
         }
+    }
+
+    /// Returns the code of a module that the preferred version of NVRTC compiled, if the folder has it. The library need
+    /// not be installed.
+    pub fn find(&self, text: &str, target: &str) -> Option<CompiledModule> {
+        read(&self.path(PREFERRED, text, target))
     }
 
     /// Returns the code of a module from the folder, or compiles and stores it.

@@ -1,12 +1,12 @@
-//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, and on a card. Without
-//! a C++ compiler or a card, tests report a skip. Cases with wrong result sizes are omitted, because launches infer
-//! sizes.
+//! Runs the suite on CUDA kernels: on emulated devices that check each access, in random orders, or on the card in
+//! `TPC_TEST_DRIVER`. Cases with wrong result sizes are omitted, because launches infer sizes.
 
 mod attention;
+mod planted;
 mod prompt;
 mod rig;
 
-use rig::{Rig, card, kernel, results, rig, tolerated};
+use rig::{Rig, kernel, results, rig, tolerated};
 use tpc_cuda::kernels::{Request, Tensor as Sizes, select};
 use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
@@ -15,42 +15,30 @@ use tpc_op_cases::suite::{self, ExecutorUnderTest, Factory};
 use tpc_op_cases::{Random, Stored};
 use tpc_runtime::{Data, Shape};
 
-const EMULATED: Factory = Factory {
+const CUDA: Factory = Factory {
     executor: "cuda",
     cases: 4,
-    build: || boxed(rig(7, Build::Checked)),
+    build: boxed,
 };
 
-const CARD: Factory = Factory {
-    executor: "cuda",
-    cases: 4,
-    build: || boxed(card()),
-};
-
-fn boxed<E: ExecutorUnderTest + 'static>(rig: Option<E>) -> Vec<Box<dyn ExecutorUnderTest>> {
-    let rig = rig.map(|rig| Box::new(rig) as Box<dyn ExecutorUnderTest>);
+fn boxed() -> Vec<Box<dyn ExecutorUnderTest>> {
+    let rig = rig(7, Build::Checked).map(|rig| Box::new(rig) as Box<dyn ExecutorUnderTest>);
     rig.into_iter().collect()
 }
 
 #[test]
 fn kernels_of_half_the_ops_agree_with_the_reference() {
-    suite::agree(&EMULATED, 0, 2);
+    suite::agree(&CUDA, 0, 2);
 }
 
 #[test]
 fn kernels_of_the_other_ops_agree_with_the_reference() {
-    suite::agree(&EMULATED, 1, 2);
+    suite::agree(&CUDA, 1, 2);
 }
 
 #[test]
 fn indices_out_of_range_are_told() {
-    suite::refuse_indices(&EMULATED);
-}
-
-#[test]
-fn kernels_on_a_card_agree_with_the_reference() {
-    suite::agree(&CARD, 0, 1);
-    suite::refuse_indices(&CARD);
+    suite::refuse_indices(&CUDA);
 }
 
 #[test]

@@ -1,64 +1,40 @@
 use std::collections::HashMap;
 
 use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
-use tpc_cuda::nvrtc::Nvrtc;
 use tpc_cuda::{
-    CudaDriver, Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work,
-    kernel_node,
+    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node,
 };
-use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
+use tpc_cuda_emulator::{Build, EmulatedOptions};
 use tpc_ir::Dim;
 use tpc_op_cases::suite::{ExecutorUnderTest, Failure};
 use tpc_op_cases::{Case, Random, Stored, operands};
+use tpc_test_devices::TestDriver;
 
-pub(super) struct Rig<D> {
-    pub(super) driver: D,
+pub(super) struct Rig {
+    pub(super) driver: TestDriver,
     pub(super) functions: HashMap<String, Function>,
-    /// The bytes read from an allocation, if the driver counts them.
-    read: fn(&D, Memory) -> u64,
 }
 
 /// The tensors after a launch, and the index out of range with its bound.
 pub(super) struct Left {
     pub(super) operands: Vec<Stored>,
     pub(super) results: Vec<Stored>,
-    /// The bytes read per tensor, counting repeated reads, in the checked build.
-    pub(super) read: Vec<u64>,
+    /// The bytes read per tensor, counting repeated reads, in the checked build; `None` on a card.
+    pub(super) read: Option<Vec<u64>>,
     pub(super) fault: Option<(i64, i64)>,
 }
 
-pub(super) fn rig(seed: u64, build: Build) -> Option<Rig<EmulatedDriver>> {
+pub(super) fn rig(seed: u64, build: Build) -> Option<Rig> {
     let options = EmulatedOptions {
         seed,
         build,
         cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
         ..EmulatedOptions::default()
     };
-    match EmulatedDriver::new(options) {
-        Err(e @ DriverError::NoCompiler { .. }) => {
-            tpc_op_cases::skip(e);
-            None
-        }
-        driver => Some(Rig {
-            driver: driver.expect("a device"),
-            functions: HashMap::new(),
-            read: |driver, memory| driver.bytes_read(memory),
-        }),
-    }
-}
-
-/// Opens the machine's first card, if the CUDA driver and NVRTC are installed.
-pub(super) fn card() -> Option<Rig<CudaDriver>> {
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/cubins");
-    let driver = match Nvrtc::find() {
-        Ok(_) => CudaDriver::new(&[0], folder).map_err(|e| e.to_string()),
-        Err(e) => Err(e.to_string()),
-    };
-    let driver = driver.map_err(tpc_op_cases::skip_without_card).ok()?;
+    let driver = TestDriver::new(options)?;
     Some(Rig {
         driver,
         functions: HashMap::new(),
-        read: |_, _| 0,
     })
 }
 
@@ -69,8 +45,8 @@ fn at(memory: &Memory) -> Endpoint {
     }
 }
 
-impl<D: Driver> Rig<D> {
-    fn memory(&mut self, bytes: &[u8]) -> Memory {
+impl Rig {
+    pub(super) fn memory(&mut self, bytes: &[u8]) -> Memory {
         let memory = self.driver.allocate(Device(0), bytes.len().max(1) as u64);
         let memory = memory.expect("memory");
         self.driver.write(at(&memory), bytes).expect("room");
@@ -147,7 +123,7 @@ impl<D: Driver> Rig<D> {
         self.driver.read(at(&fault), &mut told)?;
         let mut counted = vec![1; kernel.scratch.counters as usize];
         self.driver.read(at(&counters), &mut counted)?;
-        let read = memories.iter().map(|m| (self.read)(&self.driver, *m));
+        let read = memories.iter().map(|m| self.driver.bytes_read(*m));
         let read = read.collect();
         let count = operands.len();
         for (memory, stored) in memories.iter().zip(operands.iter_mut()) {
@@ -217,7 +193,7 @@ pub(super) fn tolerated(case: &Case, kernel: &Kernel) -> Case {
     }
 }
 
-impl<D: Driver> ExecutorUnderTest for Rig<D> {
+impl ExecutorUnderTest for Rig {
     fn run(
         &mut self,
         case: &Case,

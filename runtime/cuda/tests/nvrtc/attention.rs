@@ -1,14 +1,16 @@
 //! Attention kernels compile for every target and cache type, without spills.
 
-use tpc_cuda::kernels::{Instance, Request, Tensor, select};
+use tpc_cuda::kernels::{Kernel, Request, Tensor, select};
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
 use tpc_op_cases::CACHES;
 use tpc_runtime::Options;
 
+use crate::resources::Threads;
+
 /// Returns the kernel of one KV head with `heads` query heads and rows of `n` elements.
-fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Instance {
+fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Kernel {
     let op = FlashAttn {
         scale: 0.1,
         max_bias: 0.0,
@@ -31,8 +33,7 @@ fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> I
         options: Options::default(),
         multiprocessors: 132,
     };
-    let kernel = select(&op.into(), &request).unwrap_or_else(|e| panic!("{e}"));
-    kernel.instance
+    select(&op.into(), &request).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
@@ -48,12 +49,18 @@ fn attention_compiles_for_cards_with_every_cache() {
         all.push(attention([k, v], (8, 512, [64, 128, 256][i % 3])));
         all.push(attention([k, k], (8, 512, [128, 256, 64][i % 3])));
     }
-    all.retain(|instance| !instance.name().starts_with("flash_attn"));
-    assert!(all.iter().any(|i| i.name().starts_with("flash_prefill")));
+    all.retain(|kernel| !kernel.instance.name().starts_with("flash_attn"));
+    assert!(
+        all.iter()
+            .any(|k| k.instance.name().starts_with("flash_prefill"))
+    );
     let only = std::env::var("TPC_ONLY").unwrap_or_default();
-    all.retain(|instance| instance.name().contains(&only));
+    all.retain(|kernel| kernel.instance.name().contains(&only));
     let mut failed = Vec::new();
-    for (i, instance) in all.iter().enumerate() {
+    for (i, kernel) in all.iter().enumerate() {
+        let instance = &kernel.instance;
+        let mut threads = Threads::default();
+        threads.add(kernel);
         for (t, target) in TARGETS.iter().enumerate() {
             if !full && (i + i / TARGETS.len()) % TARGETS.len() != t {
                 continue;
@@ -64,6 +71,7 @@ fn attention_compiles_for_cards_with_every_cache() {
                 Ok(compiled) => {
                     let k = &compiled.kernels[0];
                     println!("{target}: {}: {} registers", instance.name(), k.registers);
+                    failed.extend(threads.faults(&compiled, target, nvrtc.version()));
                 }
             }
         }

@@ -6,6 +6,8 @@ use tpc_ir::DType;
 use tpc_ir::op::MulMat;
 use tpc_runtime::Options;
 
+use crate::resources::Threads;
+
 #[test]
 fn products_with_every_format_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -31,7 +33,12 @@ fn products_with_every_format_compile_for_cards() {
             kernel.instance.single_kernel_source(),
         );
         match nvrtc.compile(name, &with_prelude(&module.text), target) {
-            Ok(compiled) => println!("{name} on {target}: {:?}", compiled.kernels),
+            Ok(compiled) => {
+                println!("{name} on {target}: {:?}", compiled.kernels);
+                let mut threads = Threads::default();
+                threads.add(&kernel);
+                failed.extend(threads.faults(&compiled, target, nvrtc.version()));
+            }
             Err(e) => failed.push(e.to_string()),
         }
     }

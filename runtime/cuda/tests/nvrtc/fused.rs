@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tpc_cuda::kernels::{
-    FusedOp, Head, Heads, Instance, KeepInput, Request, Router, RowSource, Scores, Tensor,
+    FusedOp, Head, Heads, Instance, KeepInput, Kernel, Request, Router, RowSource, Scores, Tensor,
     WeightAxis, WeightNorm, modules, select, select_fused,
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
@@ -12,15 +12,16 @@ use tpc_ir::DType;
 use tpc_ir::op::{FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale};
 use tpc_runtime::Options;
 
-fn chosen(fused: &FusedOp, operands: &[Tensor], results: &[Tensor]) -> Instance {
+use crate::resources::Threads;
+
+fn chosen(fused: &FusedOp, operands: &[Tensor], results: &[Tensor]) -> Kernel {
     let request = Request {
         operands,
         results,
         options: Options::default(),
         multiprocessors: 132,
     };
-    let kernel = select_fused(fused, &request).unwrap_or_else(|e| panic!("{e}"));
-    kernel.instance
+    select_fused(fused, &request).unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn planes(dtype: DType) -> Tensor {
@@ -34,7 +35,7 @@ fn floats(dims: [usize; 4]) -> Tensor {
     Tensor::new(DType::F32, dims)
 }
 
-fn products(tokens: usize) -> Vec<Instance> {
+fn products(tokens: usize) -> Vec<Kernel> {
     let x = floats([4096, tokens, 1, 1]);
     let (q4, q6) = (planes(DType::Q4K), planes(DType::Q6K));
     let glu = Glu::new(GluKind::Swiglu);
@@ -69,7 +70,7 @@ fn products(tokens: usize) -> Vec<Instance> {
     out
 }
 
-fn norms() -> Vec<Instance> {
+fn norms() -> Vec<Kernel> {
     let op = Norm {
         kind: NormKind::Rms,
         eps: 1e-6,
@@ -100,7 +101,7 @@ fn norms() -> Vec<Instance> {
     forms.into_iter().map(of).collect()
 }
 
-fn attention() -> Vec<Instance> {
+fn attention() -> Vec<Kernel> {
     let rope = Rope::with_defaults(RopeMode::Neox, 128);
     let norm = Norm {
         kind: NormKind::Rms,
@@ -132,7 +133,7 @@ fn attention() -> Vec<Instance> {
     let operands = [at, x, x, x, x, at, x, at];
     let both = |dtype| [x, cache(dtype), cache(dtype)];
     let fused = FusedOp::Heads(heads);
-    let mut out: Vec<Instance> = [DType::F16, DType::Q8_0, DType::Iq4Nl]
+    let mut out: Vec<Kernel> = [DType::F16, DType::Q8_0, DType::Iq4Nl]
         .into_iter()
         .map(|dtype| chosen(&fused, &operands, &both(dtype)))
         .collect();
@@ -152,12 +153,12 @@ fn attention() -> Vec<Instance> {
             multiprocessors: 132,
         };
         let kernel = select(&op.clone().into(), &request).unwrap_or_else(|e| panic!("{e}"));
-        out.push(kernel.instance);
+        out.push(kernel);
     }
     out
 }
 
-fn router() -> Instance {
+fn router() -> Kernel {
     let router = Router {
         scores: Scores::SoftMax,
         has_bias: false,
@@ -176,15 +177,18 @@ fn kernels_of_several_ops_compile_for_cards() {
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
     let mut all = [products(1), products(8), norms(), attention()].concat();
     all.push(router());
-    let all: BTreeSet<Instance> = all.into_iter().collect();
+    let mut threads = Threads::default();
+    all.iter().for_each(|kernel| threads.add(kernel));
+    let all: BTreeSet<Instance> = all.into_iter().map(|kernel| kernel.instance).collect();
     let mut failed = Vec::new();
     for (t, target) in TARGETS.iter().enumerate() {
         let mine = all.iter().enumerate();
         let mine = mine.filter(|(i, _)| full || i % TARGETS.len() == t);
         let mine: BTreeSet<Instance> = mine.map(|(_, instance)| instance.clone()).collect();
         for module in modules(&mine) {
-            if let Err(e) = nvrtc.compile(module.name, &with_prelude(&module.text), target) {
-                failed.push(format!("{target}: {e}"));
+            match nvrtc.compile(module.name, &with_prelude(&module.text), target) {
+                Err(e) => failed.push(format!("{target}: {e}")),
+                Ok(compiled) => failed.extend(threads.faults(&compiled, target, nvrtc.version())),
             }
         }
     }

@@ -1,18 +1,19 @@
-//! NVRTC compiles the kernels of every op. No kernel spills.
+//! NVRTC compiles the kernels of every op. No kernel spills, and the registers of every block fit.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use tpc_cuda::kernels::{Instance, Request, Tensor, select};
+use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, select};
 use tpc_cuda::nvrtc::{Nvrtc, TARGETS, with_prelude};
 use tpc_ir::op::Op;
 use tpc_op_cases::{Case, Random, generator};
 
 use crate::nvrtc;
+use crate::resources::Threads;
 
 const CASES: u64 = 3;
 
-fn instance(case: &Case) -> Option<Instance> {
+fn kernel(case: &Case) -> Option<Kernel> {
     let operands = case.operands.iter().map(|a| Tensor::new(a.dtype, a.dims));
     let results = case.results.iter().map(|r| Tensor::new(r.0, r.1));
     let request = Request {
@@ -21,22 +22,24 @@ fn instance(case: &Case) -> Option<Instance> {
         options: case.options,
         multiprocessors: 132,
     };
-    let kernel = select(&case.op, &request).ok()?;
-    Some(kernel.instance)
+    select(&case.op, &request).ok()
 }
 
-fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
+fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str, threads: &Threads) -> Vec<String> {
     let (name, module) = (instance.name(), instance.single_kernel_source());
     match nvrtc.compile(name, &with_prelude(&module.text), target) {
-        Err(e) => Some(format!("{name}: {e}")),
+        Err(e) => vec![format!("{name}: {e}")],
         Ok(compiled) => {
             let sized = compiled
                 .sizes()
                 .get(&instance.entry())
                 .is_some_and(|n| *n > 0);
             let names: Vec<&str> = compiled.kernels.iter().map(|k| k.kernel.as_str()).collect();
-            (names != [instance.entry()] || !sized)
-                .then(|| format!("{name} on {target}: {names:?}"))
+            let mut faults = threads.faults(&compiled, target, nvrtc.version());
+            if names != [instance.entry()] || !sized {
+                faults.push(format!("{name} on {target}: {names:?}"));
+            }
+            faults
         }
     }
 }
@@ -44,18 +47,27 @@ fn compile(nvrtc: &Nvrtc, instance: &Instance, target: &str) -> Option<String> {
 #[test]
 fn kernels_of_every_op_compile_for_cards() {
     let Some(nvrtc) = nvrtc() else { return };
-    let mut sources = BTreeSet::new();
+    let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
+    let (mut sources, mut threads) = (BTreeSet::new(), Threads::default());
     for name in Op::NAMES.iter().flat_map(|names| names.iter().copied()) {
         let Some(generate) = generator(name) else {
             continue;
         };
         let cases = (0..CASES).map(|seed| generate(name, &Random::new(name, seed)));
-        sources.extend(cases.filter_map(|case| instance(&case)));
+        for kernel in cases.filter_map(|case| kernel(&case)) {
+            threads.add(&kernel);
+            sources.insert(kernel.instance);
+        }
     }
     assert!(sources.len() > 50, "{} kernels", sources.len());
     let names: BTreeSet<String> = sources.iter().map(Instance::entry).collect();
     assert_eq!(names.len(), sources.len(), "names are unique");
-    let work = sources.iter().zip(TARGETS.iter().cycle());
+    // Each kernel for one target, or for all.
+    let count = if full { TARGETS.len() } else { 1 };
+    let work = sources.iter().enumerate();
+    let work = work.flat_map(|(i, instance)| {
+        (0..count).map(move |t| (instance, TARGETS[(i + t) % TARGETS.len()]))
+    });
     let (work, wrong) = (Mutex::new(work), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -65,7 +77,7 @@ fn kernels_of_every_op_compile_for_cards() {
                     let Some((instance, target)) = next else {
                         return;
                     };
-                    let found = compile(&nvrtc, instance, target);
+                    let found = compile(&nvrtc, instance, target, &threads);
                     wrong.lock().expect("no panic").extend(found);
                 }
             });

@@ -5,6 +5,7 @@ mod formats;
 mod fused;
 mod kernels;
 mod planes;
+mod resources;
 
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, with_prelude};
 

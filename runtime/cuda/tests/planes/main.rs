@@ -1,4 +1,4 @@
-//! Weights in planes on emulated devices that check each access. Planes and file blocks decode to the same bits.
+//! Weights in planes on emulated devices that check each access, or on the card in `TPC_TEST_DRIVER`. Planes and file blocks decode to the same bits.
 //! Products are close to the exact results, with the same bits for every number of tokens. Skipped without a C++
 //! compiler.
 

@@ -2,19 +2,18 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
-use tpc_cuda::{
-    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node,
-};
-use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
+use tpc_cuda::{Device, Driver, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node};
+use tpc_cuda_emulator::{Build, EmulatedOptions};
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
 use tpc_runtime::Options;
+use tpc_test_devices::TestDriver;
 
 use crate::Weight;
 use tpc_cuda::planes::Planes;
 
 pub(crate) struct Rig {
-    driver: EmulatedDriver,
+    driver: TestDriver,
     functions: HashMap<String, Function>,
 }
 
@@ -60,20 +59,12 @@ impl Rig {
             cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
             ..EmulatedOptions::default()
         };
-        match EmulatedDriver::new(options) {
-            Err(e @ DriverError::NoCompiler { .. }) => {
-                tpc_op_cases::skip(e);
-                None
-            }
-            driver => {
-                let mut rig = Rig {
-                    driver: driver.expect("a device"),
-                    functions: HashMap::new(),
-                };
-                rig.load();
-                Some(rig)
-            }
-        }
+        let mut rig = Rig {
+            driver: TestDriver::new(options)?,
+            functions: HashMap::new(),
+        };
+        rig.load();
+        Some(rig)
     }
 
     fn memory(&mut self, bytes: &[u8]) -> Memory {

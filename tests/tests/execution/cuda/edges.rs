@@ -34,14 +34,25 @@ fn kernels_that_start_early_have_the_same_bits() {
             let Some(driver) = emulated(count, seed, build) else {
                 return;
             };
+            // Cards decode 200 tokens, because an order that a card rarely takes shows only then.
+            let rounds = match driver.is_card() {
+                true => 200_usize.div_ceil(subject.tokens.len()),
+                false => 1,
+            };
             let session = subject.session_with(driver, edges);
             let mut session = session.unwrap_or_else(|e| panic!("{model}: {e}"));
-            let mut logits = whole(&mut session, &subject.tokens);
-            session.clear().expect("states are cleared");
-            logits.extend(one_by_one(&mut session, &subject.tokens, 0));
-            let bits: Vec<u64> = logits.into_iter().map(f64::to_bits).collect();
-            let known = first.get_or_insert_with(|| bits.clone());
-            assert!(*known == bits, "{model}: {edges:?}, {build:?}");
+            for round in 0..rounds {
+                session.clear().expect("states are cleared");
+                let mut logits = whole(&mut session, &subject.tokens);
+                session.clear().expect("states are cleared");
+                logits.extend(one_by_one(&mut session, &subject.tokens, 0));
+                let bits: Vec<u64> = logits.into_iter().map(f64::to_bits).collect();
+                let known = first.get_or_insert_with(|| bits.clone());
+                assert!(
+                    *known == bits,
+                    "{model}: {edges:?}, {build:?}, round {round}"
+                );
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Models on emulated CUDA devices: logits are as near to the exact logits as llama.cpp's.
+//! Models on emulated CUDA devices, or on the cards in `TPC_TEST_DRIVER`: logits are as near to the exact logits as llama.cpp's.
 //!
 //! Without a C++ compiler, these tests print a note and pass.
 
@@ -13,25 +13,26 @@ use std::sync::Arc;
 
 use tpc_core::golden::distance;
 use tpc_core::placement::Placement;
-use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DriverError, Edges};
-use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
+use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, Edges};
+use tpc_cuda_emulator::{Build, EmulatedOptions};
 use tpc_runtime::{ExecError, Session};
+use tpc_test_devices::TestDriver;
 
 use crate::support::{Assembled, FileWeights, behind, one_by_one, whole};
 
 /// The maximum NMSE between a token alone and in a batch. Larger batches use other attention kernels.
 const ALONE: f64 = 1e-6;
 
-/// Returns emulated devices; without a C++ compiler, prints a note and returns `None`.
-fn devices(devices: usize, seed: u64) -> Option<EmulatedDriver> {
+/// Returns the devices of a test; without a C++ compiler, prints a note and returns `None`.
+fn devices(devices: usize, seed: u64) -> Option<TestDriver> {
     emulated(devices, seed, Build::Plain)
 }
 
-fn checked(devices: usize, seed: u64) -> Option<EmulatedDriver> {
+fn checked(devices: usize, seed: u64) -> Option<TestDriver> {
     emulated(devices, seed, Build::Checked)
 }
 
-fn emulated(devices: usize, seed: u64, build: Build) -> Option<EmulatedDriver> {
+fn emulated(devices: usize, seed: u64, build: Build) -> Option<TestDriver> {
     let options = EmulatedOptions {
         devices,
         seed,
@@ -39,13 +40,7 @@ fn emulated(devices: usize, seed: u64, build: Build) -> Option<EmulatedDriver> {
         cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
         ..EmulatedOptions::default()
     };
-    match EmulatedDriver::new(options) {
-        Err(e @ DriverError::NoCompiler { .. }) => {
-            tpc_op_cases::skip(e);
-            None
-        }
-        driver => Some(driver.unwrap_or_else(|e| panic!("{e}"))),
-    }
+    TestDriver::new(options)
 }
 
 struct Subject(Assembled);
@@ -64,18 +59,15 @@ impl Subject {
         Assembled::new(path, placement, tokens, &CudaTarget).map(Subject)
     }
 
-    fn session(
-        &self,
-        driver: EmulatedDriver,
-    ) -> Result<Session<CudaExecutor<EmulatedDriver>>, ExecError> {
+    fn session(&self, driver: TestDriver) -> Result<Session<CudaExecutor<TestDriver>>, ExecError> {
         self.session_with(driver, Edges::default())
     }
 
     fn session_with(
         &self,
-        driver: EmulatedDriver,
+        driver: TestDriver,
         edges: Edges,
-    ) -> Result<Session<CudaExecutor<EmulatedDriver>>, ExecError> {
+    ) -> Result<Session<CudaExecutor<TestDriver>>, ExecError> {
         let program = Arc::clone(&self.program);
         let options = CudaOptions {
             edges,
@@ -86,7 +78,7 @@ impl Subject {
     }
 
     /// Returns the logits of one batch, and the NMSE of a session with single tokens, then a batch, then single tokens.
-    fn logits(&self, driver: EmulatedDriver) -> Result<(Vec<f64>, f64), ExecError> {
+    fn logits(&self, driver: TestDriver) -> Result<(Vec<f64>, f64), ExecError> {
         let mut session = self.session(driver)?;
         let found = whole(&mut session, &self.tokens);
         session.clear().expect("states are cleared");

@@ -29,7 +29,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, after the crates that it depends on.
-const CRATES: [&str; 24] = [
+const CRATES: [&str; 25] = [
     "ir",
     "passes",
     "runtime",
@@ -37,6 +37,7 @@ const CRATES: [&str; 24] = [
     "runtime/cuda",
     "runtime/cuda-emulator",
     "runtime/testing",
+    "runtime/testing/devices",
     "compiler/diag",
     "compiler/gguf",
     "compiler/text",

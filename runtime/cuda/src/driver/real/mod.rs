@@ -140,10 +140,12 @@ impl CudaDriver {
                 refused => unusable = refused,
             }
         }
-        let compiled = Nvrtc::find().and_then(|nvrtc| {
-            self.cache
-                .compile(&nvrtc, &module.name, &with_prelude(&module.source), target)
-        });
+        let text = with_prelude(&module.source);
+        let compiled = match self.cache.find(&text, target) {
+            Some(kept) => Ok(kept),
+            None => Nvrtc::find()
+                .and_then(|nvrtc| self.cache.compile(&nvrtc, &module.name, &text, target)),
+        };
         match (compiled, unusable) {
             (Ok(compiled), _) => {
                 let cubin = Cubin {

@@ -1,0 +1,35 @@
+use std::path::PathBuf;
+
+use tpc_cuda::nvrtc::{Cache, Nvrtc, with_prelude};
+use tpc_cuda::{DriverError, Module};
+
+/// The variable with the folder of compiled kernels.
+const FOLDER: &str = "TPC_TEST_CUBINS";
+/// The variable with the target for which tests on emulated devices compile kernels.
+const TARGET: &str = "TPC_TEST_COMPILE";
+
+/// Returns the folder of kernels compiled for cards.
+pub(crate) fn folder() -> PathBuf {
+    let set = std::env::var_os(FOLDER).filter(|v| !v.is_empty());
+    set.map_or_else(
+        || std::env::temp_dir().join("tpc-test-cubins"),
+        PathBuf::from,
+    )
+}
+
+/// Compiles a module for the target in `TPC_TEST_COMPILE`, if it is set, and stores the code for tests on cards.
+pub(crate) fn store(module: &Module) -> Result<(), DriverError> {
+    let Ok(target) = std::env::var(TARGET) else {
+        return Ok(());
+    };
+    let compiled = Nvrtc::find().and_then(|nvrtc| {
+        let text = with_prelude(&module.source);
+        Cache::new(folder()).compile(&nvrtc, &module.name, &text, &target)
+    });
+    match compiled {
+        Ok(_) => Ok(()),
+        Err(e) => Err(DriverError::Malformed {
+            what: format!("{TARGET}={target}: {e}"),
+        }),
+    }
+}
