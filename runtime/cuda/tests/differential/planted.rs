@@ -25,7 +25,7 @@ const PLANTED: [Planted; 3] = [
     },
     Planted {
         name: "synccheck",
-        body: "if (threadIdx.x % 2 == 0) __syncthreads(); y[threadIdx.x] = 1.0f;",
+        body: "if (threadIdx.x % 32 < 8) { __syncthreads(); y[threadIdx.x] = 1.0f; }\nelse { y[threadIdx.x] = 2.0f; __syncthreads(); }",
         kind: FaultKind::Divergence,
     },
 ];
