@@ -139,6 +139,8 @@ pub(super) struct Bench<'m, 'a> {
     pub(super) batch: usize,
     pub(super) sequences: usize,
     pub(super) warmup: Warmup,
+    /// The tokens of each sequence before the last test, which its run left in the caches.
+    pub(super) filled: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,9 +172,30 @@ impl Bench<'_, '_> {
         Ok(out)
     }
 
+    /// Keeps the first tokens of all sequences that the next test shares with the last one, and returns their number per
+    /// sequence. Filling a cache takes longer than most tests.
+    fn keep(&mut self, depth: usize) -> Result<usize, ExecError> {
+        // The tokens of several sequences depend on the depth.
+        let shared = match self.sequences {
+            1 => self.filled.min(depth),
+            _ if self.filled == depth => depth,
+            _ => 0,
+        };
+        let sequences = 0..self.sequences as u32;
+        let kept = shared as u64;
+        if shared == 0 || !sequences.clone().all(|s| self.model.can_truncate(s, kept)) {
+            self.model.clear()?;
+            return Ok(0);
+        }
+        for sequence in sequences {
+            self.model.truncate(sequence, kept)?;
+        }
+        Ok(shared)
+    }
+
     /// Runs a test once. First runs the tokens of the test's depth, untimed.
     pub(super) fn once(&mut self, test: Test) -> Result<(Duration, Vec<KernelTime>), ExecError> {
-        self.model.clear()?;
+        let kept = self.keep(test.depth())?;
         let mut tokens = Tokens {
             random: SplitMix64::new(1),
             n_vocab: self.n_vocab,
@@ -192,11 +215,19 @@ impl Bench<'_, '_> {
                 seq: (i % sequences) as u32,
             }
         };
-        self.read(
-            &tokens.take(depth * sequences),
-            self.batch,
-            in_turn(depth, 0),
-        )?;
+        let before = tokens.take(depth * sequences);
+        if kept < depth {
+            self.read(
+                &before[kept * sequences..],
+                self.batch,
+                in_turn(depth - kept, kept),
+            )?;
+            // Recurrent states can return only to checkpoints.
+            for sequence in 0..sequences as u32 {
+                self.model.checkpoint(sequence)?;
+            }
+        }
+        self.filled = depth;
         self.model.take_profile();
         let timed = tokens.take(n * sequences);
         let begun = Instant::now();

@@ -97,6 +97,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             true => Warmup::None,
             false => Warmup::Once,
         },
+        filled: 0,
     };
     let other = args.compare.as_deref().map(Other::new);
     let mut printer = Printer::new(args.format, &subject);

@@ -14,7 +14,7 @@ pub enum TestDriver {
     /// Emulated devices.
     Emulated(Box<EmulatedDriver>),
     /// Cards.
-    Card(DeviceMap<CudaDriver>),
+    Card(Box<DeviceMap<CudaDriver>>),
 }
 
 macro_rules! either {
@@ -56,9 +56,9 @@ impl TestDriver {
             .collect();
         let driver = CudaDriver::new(&used, cubins::folder());
         let map = driver.and_then(|driver| DeviceMap::new(driver, &used));
-        Some(TestDriver::Card(
+        Some(TestDriver::Card(Box::new(
             map.unwrap_or_else(|e| panic!("{list}: {e}")),
-        ))
+        )))
     }
 
     /// True for cards. They neither check accesses nor count them.
