@@ -252,7 +252,9 @@ const MODULES: [(&str, &[&str]); 23] = [
     ),
     (
         "runtime/cuda",
-        &["codes", "planes", "kernels", "nvrtc", "driver", "executor"],
+        &[
+            "codes", "planes", "kernels", "nvrtc", "driver", "dump", "replay", "executor",
+        ],
     ),
     (
         "runtime/cuda-emulator",
@@ -277,6 +279,7 @@ const MODULES: [(&str, &[&str]); 23] = [
             "scheduler",
             "driver",
             "faulty_driver",
+            "failing_driver",
         ],
     ),
     (
@@ -454,6 +457,7 @@ const MODULES: [(&str, &[&str]); 23] = [
             "session_file",
             "rpc",
             "doctor",
+            "replay",
         ],
     ),
     (
@@ -495,6 +499,7 @@ const MODULES: [(&str, &[&str]); 23] = [
             "man",
             "synth",
             "execution",
+            "replay",
             "kernels",
             "check",
             "compile",
