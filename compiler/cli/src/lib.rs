@@ -33,6 +33,7 @@ mod memory;
 mod output;
 mod plan;
 mod progress;
+mod replay;
 mod rpc;
 mod run;
 mod source;
@@ -90,6 +91,8 @@ enum Command {
     Run(run::Args),
     /// Time prompts and generation, in the format of llama-bench.
     Bench(bench::Args),
+    /// Run a failed CUDA launch alone, from a dump of --dump-on-fault.
+    Replay(replay::Args),
     /// Serve ggml's RPC protocol: run or capture llama.cpp's graphs.
     Rpc(rpc::Args),
     /// Print the token ids of a text or chat message.
@@ -131,7 +134,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let cli = match Cli::try_parse_from(said.arguments) {
+    let cli = match Cli::try_parse_from(&said.arguments) {
         Ok(cli) => cli,
         Err(e) => {
             if e.use_stderr() {
@@ -156,6 +159,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(a) => check::run(a),
         Command::Run(a) => run::run(a),
         Command::Bench(a) => bench::run(a),
+        Command::Replay(a) => replay::run(a),
         Command::Rpc(a) => rpc::run(a),
         Command::Tokenize(a) => tokenize::run(a),
         Command::Synth(a) => synth::run(a),
@@ -167,10 +171,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure {
-            diagnostics,
+            mut diagnostics,
             status,
         }) => {
+            execution::suggest_dump(&mut diagnostics, &said.arguments);
             diagnostics.iter().for_each(output::diagnostic);
+            if diagnostics.iter().any(|d| *d.code == tpc_cuda::HANG) {
+                output::leave(status);
+            }
             ExitCode::from(status)
         }
     }

@@ -182,6 +182,12 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Ends the process at once. A driver's exit handlers would wait for a launch that does not end.
+pub(super) fn leave(status: u8) -> ! {
+    let _ = io::stdout().flush();
+    signal_hook::low_level::exit(status.into())
+}
+
 pub(super) fn json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value).map_err(|e| {
         let d = Diagnostic::new(&codes::FILE_ACCESS, "report", e.to_string());

@@ -1,13 +1,15 @@
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tpc_core::placement::DeviceKind;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_cuda::{
     CudaDriver, CudaExecutor, CudaOptions, CudaTarget, DeviceMap, Driver, DriverError, Edges,
-    PeerFailure,
+    LaunchMode, PeerFailure, WatchedDriver,
 };
-use tpc_cuda_emulator::{Build, EmulatedDriver};
+use tpc_cuda_emulator::{Build, EmulatedDriver, FailingDriver, PlantedLaunchFault};
 use tpc_ir::program::{Program, Target};
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
@@ -71,8 +73,17 @@ impl ExecutorKind {
     }
 }
 
+/// Dumps of launches that fail. The executor waits for each launch, which is slow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DumpOnFault {
+    /// The folder of the dumps.
+    pub folder: PathBuf,
+    /// The time limit of a launch.
+    pub limit: Duration,
+}
+
 /// Options of an executor.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ExecutorOptions {
     /// The kind of the executor.
     pub kind: ExecutorKind,
@@ -82,6 +93,10 @@ pub struct ExecutorOptions {
     pub edges: Edges,
     /// True if kernels are timed.
     pub profile: bool,
+    /// Dumps of failed launches, for CUDA executors.
+    pub dump_on_fault: Option<DumpOnFault>,
+    /// The planted fault of emulated devices, for tests.
+    pub planted: Option<PlantedLaunchFault>,
 }
 
 impl ExecutorOptions {
@@ -92,6 +107,8 @@ impl ExecutorOptions {
             threads: threads(crate::devices::cores::usable(), devices),
             edges: Edges::Programmatic,
             profile: false,
+            dump_on_fault: None,
+            planted: None,
         }
     }
 
@@ -125,8 +142,8 @@ impl ExecutorOptions {
                 self.on_cards::<CudaDriver>(driver, program, weights, kernels)
             }
             ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
-                let driver = cards::emulated(devices, self.build());
-                self.on_cards::<EmulatedDriver>(driver, program, weights, kernels)
+                let driver = cards::emulated(devices, self.build(), self.planted);
+                self.on_cards::<FailingDriver<EmulatedDriver>>(driver, program, weights, kernels)
             }
         }
     }
@@ -140,7 +157,7 @@ impl ExecutorOptions {
             ExecutorKind::Cpu | ExecutorKind::Reference => Ok(()),
             ExecutorKind::Cuda => cards::real(devices).map(drop),
             ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
-                cards::emulated(devices, self.build()).map(drop)
+                cards::emulated(devices, self.build(), None).map(drop)
             }
         };
         found.map_err(tpc_cuda::executor::error)
@@ -165,12 +182,18 @@ impl ExecutorOptions {
             edges: self.edges,
             ..CudaOptions::with_threads(self.threads)
         };
+        let Some(DumpOnFault { folder, limit }) = &self.dump_on_fault else {
+            let executor = CudaExecutor::with_code(program, weights, driver, options, kernels)?;
+            return Ok(LoadedExecutor::on_cards(executor));
+        };
+        let driver = WatchedDriver::new(driver, *limit);
+        let options = CudaOptions {
+            mode: LaunchMode::Stepped,
+            ..options
+        };
         let executor = CudaExecutor::with_code(program, weights, driver, options, kernels)?;
-        let no_peer_access = executor.no_peer_access().to_vec();
-        Ok(LoadedExecutor {
-            executor: Box::new(executor),
-            no_peer_access,
-        })
+        let executor = executor.with_dump_folder(folder.clone());
+        Ok(LoadedExecutor::on_cards(executor))
     }
 }
 
@@ -183,6 +206,14 @@ pub struct LoadedExecutor {
 }
 
 impl LoadedExecutor {
+    fn on_cards<D: Driver + 'static>(executor: CudaExecutor<D>) -> LoadedExecutor {
+        let no_peer_access = executor.no_peer_access().to_vec();
+        LoadedExecutor {
+            executor: Box::new(executor),
+            no_peer_access,
+        }
+    }
+
     fn without_cards(executor: Box<dyn Executor>) -> LoadedExecutor {
         LoadedExecutor {
             executor,

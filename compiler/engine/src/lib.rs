@@ -7,6 +7,7 @@
 //! - [`generate`] continues several texts in one session;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
+//! - [`replay`] runs a launch of a dump alone;
 //! - [`doctor`] checks that tpc works on this machine;
 //! - [`devices`] lists this machine's cards and counts its cores and memory.
 
@@ -21,6 +22,7 @@ pub mod generate;
 mod loader;
 mod observer;
 mod prepared;
+pub mod replay;
 pub mod rpc;
 pub mod session_file;
 mod vocabulary;
@@ -28,8 +30,9 @@ mod weights;
 
 pub use codes::CODES;
 pub use error::{Error, ErrorKind, execution_diagnostic};
-pub use executor::{ExecutorKind, ExecutorOptions, LoadedExecutor, threads};
+pub use executor::{DumpOnFault, ExecutorKind, ExecutorOptions, LoadedExecutor, threads};
 pub use loader::{AnySession, Loader};
 pub use observer::Observer;
 pub use prepared::{PreparedModel, check_types, plan, program, sequences};
+pub use tpc_cuda_emulator::PlantedLaunchFault;
 pub use vocabulary::check_tokens;

@@ -19,7 +19,7 @@ use crate::weights::FileWeights;
 pub type AnySession<'a> = Session<dyn Executor + 'a>;
 
 /// Loads a prepared model and opens a session.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Loader<'a> {
     /// Name of the model in messages.
     pub name: &'a Path,

@@ -21,6 +21,7 @@ mod calls;
 mod compiler;
 mod copies;
 mod driver;
+mod failing_driver;
 mod fault;
 mod faulty_driver;
 mod fiber;
@@ -36,5 +37,6 @@ mod thread;
 
 pub use compiler::Build;
 pub use driver::EmulatedDriver;
+pub use failing_driver::{FailingDriver, LaunchFault, PlantedLaunchFault};
 pub use faulty_driver::{FaultyDriver, PlantedFault};
 pub use options::{EmulatedOptions, Links};

@@ -135,4 +135,42 @@ tpc_ir::codes! {
         "A kernel needs more registers than a thread has, and would be many times slower.",
     )
     .cure("report this bug in tpc with the kernel and the target.");
+
+    KERNEL_FAILED = error(
+        "TPC0558",
+        "kernel failed on the card",
+        "A kernel accessed an illegal address, or stopped. The card's driver then ends all work of the process.",
+    )
+    .cure("run the command again with `--dump-on-fault DIR`: it names the launch and saves its operands. Report this bug in tpc with the message.");
+
+    DEVICE_LOST = error(
+        "TPC0559",
+        "card lost",
+        "The card or its link has an error, or the driver no longer reaches the card.",
+    )
+    .example("an ECC error; a card that has fallen off the bus.")
+    .cure("search the system log for `Xid` (`dmesg`), check `nvidia-smi`, then restart the machine. If the same launch \
+           fails again (`--dump-on-fault DIR`), report this bug in tpc.");
+
+    HANG = error(
+        "TPC0577",
+        "launch did not end",
+        "With `--dump-on-fault` and in `tpc replay`, a launch has a time limit: `TPC_LAUNCH_LIMIT` in seconds.",
+    )
+    .cure("raise TPC_LAUNCH_LIMIT if other programs use the device; else report this bug in tpc with the message.");
+
+    LAUNCH_DUMP = error(
+        "TPC0578",
+        "unusable dump of a launch",
+        "The file is not a dump of `--dump-on-fault`, is damaged, or has impossible sizes.",
+    )
+    .cure("copy the file again, or write a new one with `--dump-on-fault DIR`.");
+
+    DUMP_KERNEL = error(
+        "TPC0579",
+        "dump with a foreign kernel",
+        "The kernel's source in the dump differs from this tpc's. `tpc replay` compiles and runs it only if you trust it.",
+    )
+    .example("a dump of another version of tpc.")
+    .cure("use the version of tpc that the message names, or add `--trust-kernel` if you trust the file's origin.");
 }

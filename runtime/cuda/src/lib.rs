@@ -11,17 +11,20 @@
 
 mod codes;
 pub mod driver;
+pub mod dump;
 pub mod executor;
 pub mod kernels;
 #[expect(unsafe_code, reason = "it calls a C library")]
 pub mod nvrtc;
 pub mod planes;
+pub mod replay;
 
-pub use codes::{CODES, NO_PEER_ACCESS};
+pub use codes::{CODES, DEVICE_LOST, FAULT, HANG, KERNEL_FAILED, NO_PEER_ACCESS};
 pub use driver::real::{CudaDriver, cards, driver_version};
 pub use driver::{
-    Args, CopyNode, Cubin, CudaVersion, Device, DeviceInfo, DeviceMap, Driver, DriverError, Edge,
-    EdgeKind, Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError, HostWork,
-    KernelNode, Memory, Module, ModuleHandle, Node, PeerFailure, SetNode, Side, Work, cache_dir,
+    Args, CopyNode, Cubin, CudaVersion, Device, DeviceFailure, DeviceInfo, DeviceMap, Driver,
+    DriverError, Edge, EdgeKind, Endpoint, Fault, FaultKind, Function, Graph, GraphSpec, HostError,
+    HostWork, KernelNode, Memory, Module, ModuleHandle, Node, PeerFailure, SetNode, Side,
+    WatchedDriver, Work, cache_dir,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, kernel_node};
+pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, LaunchMode, kernel_node};

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use tpc_diag::{Diagnostic, codes};
 
 use crate::args::PlacementArgs;
-use crate::execution::{ExecutionArgs, SubjectArgs};
+use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
 
 const MAX_REPETITIONS: u64 = 10_000;
 
@@ -84,6 +84,8 @@ pub(crate) struct Args {
     pub(super) format: Format,
     #[command(flatten)]
     pub(super) engine: ExecutionArgs,
+    #[command(flatten)]
+    pub(super) faults: FaultArgs,
     #[command(flatten)]
     pub(super) placement: PlacementArgs,
 }

@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         sequences,
         executor: ExecutorOptions {
             profile: args.profile,
-            ..(args.engine).executor_options(executor, ready.n_devices())?
+            ..(args.faults).apply((args.engine).executor_options(executor, ready.n_devices())?)?
         },
     };
     if longest > loader.sequence_ctx_size() {
@@ -86,7 +86,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(d) = execution::beyond_training(&opened.file, longest) {
         output::diagnostic(&d);
     }
-    let mut model = execution::load(loader, &args.engine)?;
+    let mut model = execution::load(loader.clone(), &args.engine)?;
     let subject = Subject::new(args.subject.path(), &ready, &loader);
     let mut bench = Bench {
         model: &mut model,

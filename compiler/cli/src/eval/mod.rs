@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::execution::{self, ExecutionArgs, SubjectArgs};
+use crate::execution::{self, ExecutionArgs, FaultArgs, SubjectArgs};
 use crate::input;
 use crate::output::{self, Failure};
 use execute::{Evaluation, execute};
@@ -39,6 +39,8 @@ pub(super) struct Args {
     tolerance: f64,
     #[command(flatten)]
     engine: ExecutionArgs,
+    #[command(flatten)]
+    faults: FaultArgs,
     #[command(flatten)]
     placement: PlacementArgs,
 }
@@ -111,7 +113,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch,
         outputs: batch,
         sequences: 1,
-        executor: (args.engine).executor_options(executor, ready.n_devices())?,
+        executor: (args.faults)
+            .apply((args.engine).executor_options(executor, ready.n_devices())?)?,
     };
     let mut model = execution::load(loader, &args.engine)?;
     let evaluation = execute(&mut model, &tokens, (batch, ready.n_draft))?;

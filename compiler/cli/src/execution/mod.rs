@@ -2,6 +2,7 @@
 //!
 //! Commands that run a model call [`SubjectArgs::open`], plan, and call [`load`].
 
+mod faults;
 mod limits;
 mod options;
 mod subject;
@@ -22,6 +23,7 @@ use crate::memory;
 use crate::output::{Console, Failure};
 use crate::progress::Progress;
 use crate::values::DeviceLists;
+pub(super) use faults::{FaultArgs, limit, planted, suggest_dump};
 pub(super) use limits::beyond_training;
 pub(super) use options::ExecutionArgs;
 pub(super) use subject::{Opened, SubjectArgs};

@@ -103,7 +103,7 @@ impl ExecutionArgs {
             kind,
             threads: self.threads(devices)?,
             edges: self.edges(),
-            profile: false,
+            ..ExecutorOptions::new(kind, devices)
         })
     }
 

@@ -7,7 +7,7 @@ use tpc_diag::{Diagnostic, codes};
 use super::kept::KeptArgs;
 use super::sampling::SamplingArgs;
 use crate::args::PlacementArgs;
-use crate::execution::{ExecutionArgs, SubjectArgs};
+use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -79,6 +79,8 @@ pub(crate) struct Args {
     pub(super) sampling: SamplingArgs,
     #[command(flatten)]
     pub(super) engine: ExecutionArgs,
+    #[command(flatten)]
+    pub(super) faults: FaultArgs,
     #[command(flatten)]
     pub(super) placement: PlacementArgs,
 }

@@ -74,7 +74,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         batch,
         outputs: slots.saturating_mul(rows),
         sequences: slots,
-        executor: (args.engine).executor_options(executor, ready.n_devices())?,
+        executor: (args.faults)
+            .apply((args.engine).executor_options(executor, ready.n_devices())?)?,
     };
     let n_ctx = loader.sequence_ctx_size();
     execution::beyond_training(file, n_ctx).inspect(output::diagnostic);

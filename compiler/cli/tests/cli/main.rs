@@ -19,6 +19,7 @@ mod doctor;
 mod dot;
 mod drafts;
 mod eval;
+mod faults;
 mod generated;
 mod html;
 mod inspection;

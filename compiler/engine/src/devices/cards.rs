@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use tpc_core::cards::{CardMatch, find, table};
 use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
 use tpc_cuda::{CudaDriver, DeviceMap, DriverError, PeerFailure, cache_dir};
-use tpc_cuda_emulator::{Build, EmulatedDriver, EmulatedOptions};
+use tpc_cuda_emulator::{
+    Build, EmulatedDriver, EmulatedOptions, FailingDriver, PlantedLaunchFault,
+};
 use tpc_diag::{Diagnostic, codes};
 
 use crate::error::Error;
@@ -98,21 +100,22 @@ pub(crate) fn places(numbers: &[u32]) -> (usize, Vec<u32>) {
     (cards.len(), numbers.iter().map(at).collect())
 }
 
-/// Makes an emulated device per distinct card.
+/// Makes an emulated device per distinct card, with a planted fault.
 ///
 /// # Errors
 /// Returns an error if the C++ compiler is missing.
 pub fn emulated(
     kinds: &[DeviceKind],
     build: Build,
-) -> Result<DeviceMap<EmulatedDriver>, DriverError> {
+    planted: Option<PlantedLaunchFault>,
+) -> Result<DeviceMap<FailingDriver<EmulatedDriver>>, DriverError> {
     let (devices, places) = places(&numbers(kinds));
     let driver = EmulatedDriver::new(EmulatedOptions {
         devices,
         build,
         ..EmulatedOptions::default()
     })?;
-    DeviceMap::new(driver, &places)
+    DeviceMap::new(FailingDriver::new(driver, planted), &places)
 }
 
 /// Reports the pairs of cards that exchange data through the host's memory. Wrong data are a warning.

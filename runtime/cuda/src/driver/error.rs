@@ -1,7 +1,10 @@
+use std::time::Duration;
+
 use tpc_ir::Code;
 
 use super::CudaVersion;
 use super::Device;
+use super::failure::DeviceFailure;
 use super::fault::Fault;
 use crate::codes;
 
@@ -93,6 +96,14 @@ pub enum DriverError {
     Host { label: String, cause: HostError },
     #[error(transparent)]
     Fault(#[from] Box<Fault>),
+    #[error("{what} failed: {failure} ({name})")]
+    Failed {
+        what: String,
+        failure: DeviceFailure,
+        name: String,
+    },
+    #[error("the device did not end within {} s", limit.as_secs_f64())]
+    Hang { limit: Duration },
     #[error("{what} failed in the CUDA driver: {error}")]
     Driver { what: String, error: String },
     #[error("{what}: {cause}")]
@@ -118,6 +129,11 @@ impl DriverError {
             DriverError::Address { .. } | DriverError::Malformed { .. } => &codes::MALFORMED,
             DriverError::Host { .. } => &codes::HOST_WORK,
             DriverError::Fault(_) => &codes::FAULT,
+            DriverError::Failed { failure, .. } => match failure.is_of_kernel() {
+                true => &codes::KERNEL_FAILED,
+                false => &codes::DEVICE_LOST,
+            },
+            DriverError::Hang { .. } => &codes::HANG,
             DriverError::Driver { .. } => &codes::DRIVER,
             DriverError::Io { .. } => &codes::FILES,
         }

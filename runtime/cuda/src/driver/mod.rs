@@ -6,23 +6,27 @@
 mod cache_dir;
 mod device_map;
 mod error;
+mod failure;
 mod fault;
 mod graph;
 mod module;
 #[expect(unsafe_code, reason = "it calls the driver's C library")]
 pub mod real;
+mod watched;
 
 use std::fmt;
 
 pub use cache_dir::cache_dir;
 pub use device_map::DeviceMap;
 pub use error::{DriverError, HostError, PeerFailure};
+pub use failure::DeviceFailure;
 pub use fault::{Fault, FaultKind};
 pub use graph::{
     Args, CopyNode, Edge, EdgeKind, Endpoint, GraphSpec, HostWork, KernelNode, Node, SetNode, Side,
     Work,
 };
 pub use module::{Cubin, CudaVersion, Module};
+pub use watched::WatchedDriver;
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {

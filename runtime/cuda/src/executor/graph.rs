@@ -14,8 +14,10 @@ use super::kernel_node::kernel_node;
 use super::launches::{KernelRun, LaunchTask, Launches};
 use super::memory::{Faults, Frames, error};
 use super::modules::{PrebuiltCode, modules};
+use super::options::LaunchMode;
+use super::phase_graph::{KernelPosition, PhaseGraph};
 use super::programmatic_edges::ProgrammaticEdges;
-use crate::driver::{Device, Driver, Function, Graph, GraphSpec, HostError, KernelNode, Work};
+use crate::driver::{Device, Driver, Function, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
 
 /// The names of a module and a kernel.
@@ -34,6 +36,8 @@ struct GraphBuilder<'a> {
     functions: Vec<BTreeMap<Entry, Function>>,
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
+    /// The kernel of each node of the graph.
+    positions: Vec<Option<KernelPosition>>,
 }
 
 pub(super) fn graphs(
@@ -43,8 +47,8 @@ pub(super) fn graphs(
     hosted: &Arc<Mutex<HostLaunches>>,
     driver: &mut impl Driver,
     code: (&PrebuiltCode, Options),
-    edges: ProgrammaticEdges,
-) -> Result<Vec<Vec<Graph>>, ExecError> {
+    (edges, mode): (ProgrammaticEdges, LaunchMode),
+) -> Result<Vec<Vec<PhaseGraph>>, ExecError> {
     let mut builder = GraphBuilder {
         program,
         launches,
@@ -54,6 +58,7 @@ pub(super) fn graphs(
         functions: vec![BTreeMap::new(); launches.of_device.len()],
         constants: Vec::new(),
         edges,
+        positions: Vec::new(),
     };
     builder.load(driver, code)?;
     let mut out = Vec::new();
@@ -61,7 +66,8 @@ pub(super) fn graphs(
         let mut of_shape = Vec::new();
         for phase in &program.phases {
             let spec = builder.spec(phase, shape)?;
-            of_shape.push(driver.instantiate(spec).map_err(error)?);
+            let graph = PhaseGraph::new(spec, &builder.positions, mode, driver);
+            of_shape.push(graph.map_err(error)?);
         }
         out.push(of_shape);
     }
@@ -112,6 +118,7 @@ impl GraphBuilder<'_> {
 
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
         let mut spec = GraphSpec::default();
+        self.positions.clear();
         let mut queues = vec![QueueProgress::default(); phase.queues.len()];
         let mut moved = true;
         while moved {
@@ -191,7 +198,7 @@ impl GraphBuilder<'_> {
         let mut before = before.to_vec();
         for stage in 0..2 {
             let mut ends = Vec::new();
-            for task in &launches.tasks[launch.index()] {
+            for (t, task) in launches.tasks[launch.index()].iter().enumerate() {
                 match task {
                     LaunchTask::Device {
                         device,
@@ -199,9 +206,15 @@ impl GraphBuilder<'_> {
                         kernels,
                     } if *own == stage => {
                         let mut last = before.clone();
-                        for run in kernels {
+                        for (r, run) in kernels.iter().enumerate() {
                             let node = self.kernel(*device, launch, (run, shape));
                             let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
+                            self.positions.push(Some(KernelPosition {
+                                launch,
+                                device: *device,
+                                task: t,
+                                run: r,
+                            }));
                             self.edges.kernel(*device, &last, spec);
                             last = vec![pushed];
                         }
@@ -210,6 +223,7 @@ impl GraphBuilder<'_> {
                     LaunchTask::Host { op, .. } if stage == 0 => {
                         let work = host_work(self.hosted, *op);
                         ends.push(spec.push(label.clone(), work, &before));
+                        self.positions.push(None);
                     }
                     LaunchTask::Device { .. } | LaunchTask::Host { .. } => {}
                 }

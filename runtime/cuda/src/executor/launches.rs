@@ -32,7 +32,12 @@ pub(super) enum LaunchTask {
 #[derive(Debug)]
 pub(super) struct KernelRun {
     pub(super) kernels: Vec<Kernel>,
+    /// The slots of the operands, of the results, of a size, and of scratch memory.
     pub(super) slots: Range<usize>,
+    /// The number of operands.
+    pub(super) operands: usize,
+    /// The number of results.
+    pub(super) results: usize,
 }
 
 #[derive(Debug, Default)]
@@ -172,6 +177,8 @@ impl Launches {
             kernels.push(KernelRun {
                 kernels: each,
                 slots: start..self.slots.len(),
+                operands: of.operands.len(),
+                results: of.results.len(),
             });
         }
         Ok(LaunchTask::Device {

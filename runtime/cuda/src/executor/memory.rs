@@ -2,7 +2,6 @@ use tpc_cpu::View as HostView;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Launch, RANK, Value};
 use tpc_runtime::ExecError;
-use tpc_runtime::host::launch_label;
 
 use super::launches::{Launches, ScratchPart};
 use super::place::device;
@@ -163,6 +162,10 @@ impl Arenas {
         Ok(out)
     }
 
+    pub(super) fn memories(&self) -> &[Memory] {
+        &self.0
+    }
+
     pub(super) fn address(&self, arena: Arena) -> u64 {
         self.0[arena.index()].address
     }
@@ -249,6 +252,11 @@ impl Frames {
             scratch,
             staging: staging?,
         })
+    }
+
+    pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
+        let more = self.scratch.iter().chain(&self.staging);
+        self.terms.iter().chain(more)
     }
 
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
@@ -350,35 +358,54 @@ impl Faults {
         }
     }
 
+    /// Returns the index out of range that a kernel of a device has reported, and clears the record.
+    pub(super) fn take(
+        &self,
+        device: usize,
+        driver: &mut impl Driver,
+    ) -> Result<Option<IndexFault>, ExecError> {
+        let mut bytes = [0; Self::BYTES];
+        let read = driver.read(self.endpoint(device), &mut bytes);
+        read.map_err(error)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let [head, index, bound] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
+        if head as u32 == 0 {
+            return Ok(None);
+        }
+        self.clear(device, driver)?;
+        Ok(Some(IndexFault {
+            launch: Launch::new((head >> 32) as usize),
+            index: index.cast_signed(),
+            bound: bound as usize,
+        }))
+    }
+
+    /// Returns the number of devices.
+    pub(super) fn devices(&self) -> usize {
+        self.0.len()
+    }
+
     fn clear(&self, device: usize, driver: &mut impl Driver) -> Result<(), ExecError> {
         let to = self.endpoint(device);
         driver.write(to, &[0; Self::BYTES]).map_err(error)
     }
+}
 
-    /// Reports an index out of range, and clears the record.
-    pub(super) fn check(
-        &self,
-        program: &Program,
-        driver: &mut impl Driver,
-    ) -> Result<(), ExecError> {
-        for d in 0..self.0.len() {
-            let mut bytes = [0; Self::BYTES];
-            driver.read(self.endpoint(d), &mut bytes).map_err(error)?;
-            let (words, _) = bytes.as_chunks::<8>();
-            let [head, index, bound] = [0, 1, 2].map(|i| u64::from_ne_bytes(words[i]));
-            if head as u32 == 0 {
-                continue;
-            }
-            self.clear(d, driver)?;
-            let launch = Launch::new((head >> 32) as usize);
-            let e = ExecError::Index {
-                what: index_name(&program.launch(launch).kernel),
-                index: index.cast_signed(),
-                bound: bound as usize,
-            };
-            return Err(e.at(|| launch_label(program, launch)));
+/// An index out of range that a kernel has reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct IndexFault {
+    pub(super) launch: Launch,
+    index: i64,
+    bound: usize,
+}
+
+impl IndexFault {
+    pub(super) fn error(&self, program: &Program) -> ExecError {
+        ExecError::Index {
+            what: index_name(&program.launch(self.launch).kernel),
+            index: self.index,
+            bound: self.bound,
         }
-        Ok(())
     }
 }
 

@@ -10,16 +10,20 @@ mod fuse;
 mod graph;
 mod host_ops;
 mod kernel_node;
+mod launch_record;
 mod launches;
 mod load;
 mod memory;
 mod modules;
 mod options;
+mod phase_graph;
 mod place;
 mod prefetch;
 mod programmatic_edges;
 mod requirements;
 mod roles;
+mod snapshot;
+mod stepped;
 mod task;
 mod task_builder;
 mod term_slot;
@@ -27,6 +31,7 @@ mod terms;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use tpc_cpu::View as HostView;
@@ -40,16 +45,19 @@ use tpc_runtime::{
     WeightSource,
 };
 
-use crate::driver::{Device, Driver, DriverError, Endpoint, Graph, PeerFailure, Side};
+use crate::driver::{Device, Driver, DriverError, Endpoint, PeerFailure, Side};
 use host_ops::HostLaunches;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
+use phase_graph::PhaseGraph;
 use programmatic_edges::ProgrammaticEdges;
+use snapshot::ExecutorMemory;
+use stepped::Stepper;
 
 pub use kernel_node::kernel_node;
 pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
-pub use options::{CudaOptions, CudaTarget, Edges};
+pub use options::{CudaOptions, CudaTarget, Edges, LaunchMode};
 
 /// Runs a [`Program`] on a driver. Device `i` of the program is device `i` of the driver.
 pub struct CudaExecutor<D: Driver> {
@@ -63,7 +71,9 @@ pub struct CudaExecutor<D: Driver> {
     launches: Launches,
     hosted: Arc<Mutex<HostLaunches>>,
     /// The graphs, by batch shape and phase.
-    graphs: Vec<Vec<Graph>>,
+    graphs: Vec<Vec<PhaseGraph>>,
+    /// The folder for dumps of failed launches.
+    dump_folder: Option<PathBuf>,
     faults: Faults,
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
@@ -145,7 +155,7 @@ impl<D: Driver> CudaExecutor<D> {
             &hosted,
             &mut driver,
             (prebuilt, options.options),
-            ProgrammaticEdges::new(&infos, options.edges),
+            (ProgrammaticEdges::new(&infos, options.edges), options.mode),
         )?;
         load::weights(
             &program,
@@ -170,11 +180,21 @@ impl<D: Driver> CudaExecutor<D> {
             launches,
             hosted,
             graphs,
+            dump_folder: None,
             faults,
             no_peer_access: no_peer_access.into_iter().collect(),
             batches: Batches::default(),
             program,
         })
+    }
+
+    /// Writes a dump of a failed launch to this folder. Has an effect only with [`LaunchMode::Stepped`].
+    #[must_use]
+    pub fn with_dump_folder(self, folder: PathBuf) -> CudaExecutor<D> {
+        CudaExecutor {
+            dump_folder: Some(folder),
+            ..self
+        }
     }
 
     /// Returns the program.
@@ -201,6 +221,39 @@ impl<D: Driver> CudaExecutor<D> {
             hosted.set(&self.launches, self.frame.slots(), sizes)?;
         }
         Ok(())
+    }
+
+    /// Runs the launches of a phase, and waits for them.
+    fn run_launches(&mut self, shape: usize, phase: usize) -> Result<(), ExecError> {
+        let driver = self.driver.get_mut();
+        match &self.graphs[shape][phase] {
+            PhaseGraph::Whole(graph) => {
+                let ran = driver.launch(*graph).and_then(|()| driver.synchronize());
+                ran.map_err(of_unknown_launch)?;
+                for d in 0..self.faults.devices() {
+                    if let Some(fault) = self.faults.take(d, driver)? {
+                        let of = (&*self.program, &self.frame);
+                        return Err(stepped::index_error(of, &self.launches, (fault, d, shape)));
+                    }
+                }
+                Ok(())
+            }
+            PhaseGraph::Steps(steps) => {
+                let stepper = Stepper {
+                    memory: ExecutorMemory {
+                        program: &self.program,
+                        launches: &self.launches,
+                        arenas: &self.arenas,
+                        frames: &self.frames,
+                    },
+                    frame: &self.frame,
+                    faults: &self.faults,
+                    folder: self.dump_folder.as_deref(),
+                    shape,
+                };
+                stepper.run(steps, driver)
+            }
+        }
     }
 
     fn write_states(&mut self) -> Result<(), ExecError> {
@@ -280,6 +333,17 @@ impl<D: Driver> CudaExecutor<D> {
     }
 }
 
+/// Returns the error of a graph of several launches.
+fn of_unknown_launch(e: DriverError) -> ExecError {
+    match &e {
+        DriverError::Failed { .. } => ExecError::Device {
+            code: e.code(),
+            what: format!("{e}. The launch is unknown: the driver does not name it"),
+        },
+        _ => error(e),
+    }
+}
+
 /// Locks the host ops. Returns an error if a host op has panicked.
 fn lock(
     hosted: &Mutex<HostLaunches>,
@@ -311,11 +375,7 @@ impl<D: Driver> Executor for CudaExecutor<D> {
         self.write_states()?;
         self.set_frame(shape, run.sizes())?;
         self.write_inputs(phase, host)?;
-        let driver = self.driver.get_mut();
-        let graph = self.graphs[shape][phase];
-        driver.launch(graph).map_err(error)?;
-        driver.synchronize().map_err(error)?;
-        self.faults.check(&self.program, driver)?;
+        self.run_launches(shape, phase)?;
         self.read_outputs(phase, outputs)?;
         run.advance();
         Ok(())

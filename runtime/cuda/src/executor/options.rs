@@ -15,6 +15,18 @@ pub struct CudaOptions {
     pub options: Options,
     /// The kind of edges between kernels.
     pub edges: Edges,
+    /// The number of launches per graph.
+    pub mode: LaunchMode,
+}
+
+/// The number of launches per graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LaunchMode {
+    /// All launches of a batch and phase.
+    #[default]
+    Whole,
+    /// One launch. The executor waits for each launch, so an error names the launch. This is slow.
+    Stepped,
 }
 
 /// The kind of edge between consecutive kernels of a device.
@@ -35,6 +47,7 @@ impl CudaOptions {
             threads,
             options: Options::default(),
             edges: Edges::default(),
+            mode: LaunchMode::default(),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::kernel::{Kernel, Request, Selection, Unsupported, grid_1d, instance, 
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "collective",
     text: include_str!("collective.cu"),
 };

@@ -4,7 +4,7 @@ use super::kernel::{Geometry, Request, Selection, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "hc_comb",
     text: include_str!("hc_comb.cu"),
 };

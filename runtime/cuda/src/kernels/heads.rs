@@ -11,7 +11,7 @@ use super::params::Params;
 use super::source::{Arguments, Family, tag};
 use super::{norm, rope, writable};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "heads",
     text: concat!(
         include_str!("norm.cuh"),

@@ -9,7 +9,7 @@ use super::kernel::{
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "matmul",
     text: concat!(
         "#line 1 \"experts.cuh\"\n",

@@ -6,7 +6,7 @@ use super::kernel::{Request, Selection, Tensor, float, grid_1d, instance, kernel
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "movement",
     text: include_str!("movement.cu"),
 };

@@ -4,7 +4,7 @@ use super::kernel::{Request, Selection, grid_1d, index, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "ngram_rows",
     text: include_str!("ngram_rows.cu"),
 };

@@ -9,7 +9,7 @@ use super::row_source::{KeepInput, RowSource};
 use super::source::{Arguments, Family, tag};
 use crate::planes::Planes;
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "norm",
     text: concat!(
         include_str!("terms.cuh"),

@@ -7,7 +7,7 @@ use super::kernel::{Request, Selection, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "pointwise",
     text: concat!(
         include_str!("pointwise.cuh"),

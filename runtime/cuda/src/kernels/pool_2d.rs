@@ -4,7 +4,7 @@ use super::kernel::{Request, Selection, grid_1d, instance, kernel};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "pool_2d",
     text: include_str!("pool_2d.cu"),
 };

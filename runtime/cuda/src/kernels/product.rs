@@ -10,7 +10,7 @@ use super::params::Params;
 use super::source::{Arguments, Family, Instance, tag};
 use crate::planes::Planes;
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "product",
     text: concat!(
         include_str!("pointwise.cuh"),

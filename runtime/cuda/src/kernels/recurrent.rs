@@ -7,7 +7,7 @@ use super::kernel::{
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "recurrent",
     text: include_str!("recurrent.cu"),
 };

@@ -5,7 +5,7 @@ use super::kernel::{Request, Selection, grid_1d, index, instance, kernel, lanes}
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "reduce",
     text: concat!(
         include_str!("order.cuh"),

@@ -7,7 +7,7 @@ use super::kernel::{OPERANDS, Request, Selection, float, grid_1d, index, instanc
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "rope",
     text: concat!(
         include_str!("rope.cuh"),

@@ -7,7 +7,7 @@ use super::kernel::{OPERANDS, Request, Selection, grid_per_row, index, instance,
 use super::params::Params;
 use super::source::{Arguments, Family};
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "router",
     text: concat!(
         include_str!("pointwise.cuh"),

@@ -7,7 +7,7 @@ use super::params::Params;
 use super::source::{Arguments, Family};
 use super::writable;
 
-const FAMILY: Family = Family {
+pub(super) const FAMILY: Family = Family {
     name: "rows",
     text: include_str!("rows.cu"),
 };

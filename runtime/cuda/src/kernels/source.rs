@@ -109,6 +109,39 @@ impl Instance {
         self
     }
 
+    pub(super) fn restored(
+        family: Family,
+        name: &str,
+        dtypes: Vec<DType>,
+        arguments: Arguments,
+    ) -> Instance {
+        Instance {
+            dtypes,
+            ..Instance::new(family, name, &[], arguments)
+        }
+    }
+
+    pub(super) fn dtypes(&self) -> &[DType] {
+        &self.dtypes
+    }
+
+    pub(super) fn arguments(&self) -> Arguments {
+        self.arguments
+    }
+
+    pub(super) fn prefetches(&self) -> bool {
+        self.prefetch == Prefetch::Weights
+    }
+
+    pub(super) fn launch_bounds(&self) -> Option<(u32, u32)> {
+        self.launch_bounds
+    }
+
+    /// True if the kernel reports indices out of range.
+    pub fn reports_faults(&self) -> bool {
+        self.arguments == Arguments::Faults
+    }
+
     fn key(&self) -> (&'static str, &str) {
         (self.family.name, &self.name)
     }

@@ -97,7 +97,7 @@ R cuFuncGetAttribute(int *v, int a, void *f) { *v = a == 0 ? (int)set("FAKE_MAX_
 R cuFuncSetAttribute(void *f, int a, int v) { return a == 8 && v <= 232448 ? OK : INVALID; }
 R cuStreamCreate(void **s, unsigned f) { *s = (void *)STREAM; return OK; }
 R cuStreamDestroy_v2(void *s) { return OK; }
-R cuStreamSynchronize(void *s) { drain(); return s == (void *)STREAM ? OK : INVALID; }
+R cuStreamSynchronize(void *s) { drain(); return s == (void *)STREAM ? (R)set("FAKE_SYNCHRONIZE", OK) : INVALID; }
 R cuGetErrorString(R r, const char **s) { *s = "a fake error"; return OK; }
 R cuGraphCreate(Graph **g, unsigned f) { *g = calloc(1, sizeof(Graph)); return OK; }
 R cuGraphDestroy(Graph *g) { free(g); return OK; }

@@ -479,3 +479,46 @@ fn work_of_the_host_that_fails_or_panics() {
         driver.synchronize().expect("the error is returned once");
     });
 }
+
+/// Launches an empty graph on a driver that returns this result for it.
+fn failure(result: &str) -> DriverError {
+    // The test runs alone in its process.
+    let mut driver = driver().expect("two devices");
+    let mut spec = GraphSpec::default();
+    spec.push("nothing", Work::Join, &[]);
+    let graph = driver.instantiate(spec).expect("a graph");
+    driver.launch(graph).expect("a launch");
+    let error = driver.synchronize().expect_err(result);
+    // The failure stays.
+    driver.synchronize().expect_err(result);
+    error
+}
+
+#[test]
+fn an_illegal_address_has_its_own_code() {
+    let name = "an_illegal_address_has_its_own_code";
+    with(name, "", &[("FAKE_SYNCHRONIZE", "700")], || {
+        let error = failure("700");
+        let expected = "running a graph failed: a kernel accessed an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(error.code().id, "TPC0558");
+    });
+}
+
+#[test]
+fn a_memory_error_of_a_card_has_its_own_code() {
+    let name = "a_memory_error_of_a_card_has_its_own_code";
+    with(name, "", &[("FAKE_SYNCHRONIZE", "214")], || {
+        let error = failure("214");
+        assert_eq!(error.code().id, "TPC0559", "{error}");
+        assert!(error.to_string().contains("ECC"), "{error}");
+    });
+}
+
+#[test]
+fn a_refused_call_is_not_a_failed_device() {
+    let name = "a_refused_call_is_not_a_failed_device";
+    with(name, "", &[("FAKE_SYNCHRONIZE", "1")], || {
+        assert_eq!(failure("1").code().id, "TPC0552");
+    });
+}

@@ -1,6 +1,9 @@
 //! Compares graphs for several devices with the reference: collectives and copies, with and without peer access. The
 //! emulator checks every access, in several orders. Skipped without a C++ compiler.
 
+mod dumps;
+mod faults;
+
 use std::sync::Arc;
 
 use tpc_cuda::{CudaExecutor, CudaOptions, CudaTarget, DeviceMap, DriverError, PeerFailure};

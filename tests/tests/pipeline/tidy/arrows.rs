@@ -256,7 +256,9 @@ const MODULES: [(&str, &[&str]); 24] = [
     ),
     (
         "runtime/cuda",
-        &["codes", "planes", "kernels", "nvrtc", "driver", "executor"],
+        &[
+            "codes", "planes", "kernels", "nvrtc", "driver", "dump", "replay", "executor",
+        ],
     ),
     (
         "runtime/cuda-emulator",
@@ -281,6 +283,7 @@ const MODULES: [(&str, &[&str]); 24] = [
             "scheduler",
             "driver",
             "faulty_driver",
+            "failing_driver",
         ],
     ),
     (
@@ -459,6 +462,7 @@ const MODULES: [(&str, &[&str]); 24] = [
             "session_file",
             "rpc",
             "doctor",
+            "replay",
         ],
     ),
     (
@@ -500,6 +504,7 @@ const MODULES: [(&str, &[&str]); 24] = [
             "man",
             "synth",
             "execution",
+            "replay",
             "kernels",
             "check",
             "compile",

@@ -3,7 +3,7 @@ use std::ffi::{CStr, c_char};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 
 use super::library_check::check_library;
-use crate::driver::{CudaVersion, DeviceInfo, DriverError};
+use crate::driver::{CudaVersion, DeviceFailure, DeviceInfo, DriverError};
 
 pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
     if result == CUresult::CUDA_SUCCESS {
@@ -18,8 +18,17 @@ pub(super) fn check(what: &str, result: CUresult) -> Result<(), DriverError> {
             false => CStr::from_ptr(text).to_string_lossy().into_owned(),
         }
     };
+    let what = what.to_owned();
+    if let Some(failure) = DeviceFailure::of_result(result as u32) {
+        let name = format!("{result:?}");
+        return Err(DriverError::Failed {
+            what,
+            failure,
+            name,
+        });
+    }
     Err(DriverError::Driver {
-        what: what.to_owned(),
+        what,
         error: format!("{text} ({result:?})"),
     })
 }
