@@ -70,8 +70,8 @@ fn pick<D: Driver>(executor: &mut CudaExecutor<D>, ids: &[i64]) -> Result<Vec<f6
     Ok(outputs.get(0).expect("an output").reals()?.to_vec())
 }
 
-fn planted(fault: LaunchFault, launch: u32) -> Option<FailingDriver<EmulatedDriver>> {
-    let driver = emulated(Links::Peers, 0)?;
+fn planted(fault: LaunchFault, launch: u32) -> Option<FailingDriver<TestDriver>> {
+    let driver = devices(Links::Peers, 0)?;
     Some(FailingDriver::new(
         driver,
         Some(PlantedLaunchFault { fault, launch }),
@@ -92,13 +92,13 @@ fn only_dump(folder: &Path) -> LaunchDump {
 }
 
 fn replayed(dump: &LaunchDump) -> Replayed {
-    let mut driver = emulated(Links::Peers, 0).expect("there is a compiler");
+    let mut driver = devices(Links::Peers, 0).expect("there is a compiler");
     replay(dump, &mut driver).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
 fn an_index_out_of_range_is_dumped_and_replayed() {
-    let Some(driver) = emulated(Links::Peers, 0) else {
+    let Some(driver) = devices(Links::Peers, 0) else {
         return;
     };
     let folder = folder("index");
@@ -147,7 +147,7 @@ fn an_index_out_of_range_is_dumped_and_replayed() {
 
 #[test]
 fn an_index_out_of_range_in_a_whole_graph_is_named() {
-    let Some(driver) = emulated(Links::Peers, 0) else {
+    let Some(driver) = devices(Links::Peers, 0) else {
         return;
     };
     let mut executor = executor(driver, LaunchMode::Whole);
