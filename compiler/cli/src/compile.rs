@@ -32,7 +32,7 @@ pub(super) struct Args {
     /// cpu].
     #[arg(long, value_name = "TARGET", value_parser = kernels::target)]
     target: Option<Target>,
-    /// Print each kernel's registers, spills, shared memory and code size.
+    /// Print each kernel's registers, spills, shared memory, code size and instructions per weight.
     #[arg(long, short)]
     verbose: bool,
     #[command(flatten)]

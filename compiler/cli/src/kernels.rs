@@ -4,7 +4,9 @@ use std::thread;
 
 use tpc_artefact::{Digest, KernelModule};
 use tpc_cuda::executor::modules;
-use tpc_cuda::nvrtc::{BuildOutput, Cache, Nvrtc, NvrtcError, TARGETS, build};
+use tpc_cuda::nvrtc::{
+    BuildOutput, Cache, Disassembler, Nvrtc, NvrtcError, TARGETS, build, instructions_per_weight,
+};
 use tpc_cuda::{Cubin, cache_dir};
 use tpc_diag::{Diagnostic, Severity, codes};
 use tpc_ir::program::Program;
@@ -114,20 +116,29 @@ fn failure(e: &NvrtcError) -> Failure {
 }
 
 impl Kernels {
+    /// Lists the resources of each kernel. Instructions per weight need `nvdisasm`, and are a property of products for
+    /// one token.
     pub(super) fn table(&self) -> String {
+        let tool = Disassembler::find();
         let widest = self.built.iter().flat_map(|b| &b.compiled.kernels);
         let width = widest.map(|k| k.kernel.len()).max().unwrap_or(0).max(6);
         let mut out = format!(
-            "{:<width$}  {:<8} {:>9} {:>7} {:>7} {:>7}\n",
-            "kernel", "target", "registers", "spilled", "shared", "code"
+            "{:<width$}  {:<8} {:>9} {:>7} {:>7} {:>7} {:>10}\n",
+            "kernel", "target", "registers", "spilled", "shared", "code", "per weight"
         );
         for built in &self.built {
             let sizes = built.compiled.sizes();
+            let code = tool.as_ref().and_then(|t| t.kernels(&built.compiled.cubin));
+            let per_weight = |kernel: &str| {
+                let count = instructions_per_weight(code.as_ref()?.get(kernel)?)?;
+                Some(format!("{count:.2}"))
+            };
             for k in &built.compiled.kernels {
-                let code = sizes.get(&k.kernel).copied().unwrap_or(0);
+                let size = sizes.get(&k.kernel).copied().unwrap_or(0);
+                let per_weight = per_weight(&k.kernel).unwrap_or_else(|| "–".to_owned());
                 out.push_str(&format!(
-                    "{:<width$}  {:<8} {:>9} {:>7} {:>7} {:>7}\n",
-                    k.kernel, built.target, k.registers, k.spilled, k.shared, code
+                    "{:<width$}  {:<8} {:>9} {:>7} {:>7} {:>7} {per_weight:>10}\n",
+                    k.kernel, built.target, k.registers, k.spilled, k.shared, size
                 ));
             }
         }

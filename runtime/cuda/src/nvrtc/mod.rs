@@ -5,6 +5,7 @@
 
 mod build;
 mod cache;
+mod disassembly;
 mod library;
 mod report;
 mod sizes;
@@ -18,6 +19,7 @@ use crate::kernels::PRELUDE;
 
 pub use build::{BuildOutput, Progress, build};
 pub use cache::Cache;
+pub use disassembly::{Disassembler, Instructions, instructions_per_weight};
 pub use library::Nvrtc;
 pub use report::Resources;
 

@@ -5,11 +5,11 @@
 //! `nvdisasm`, from the CUDA toolkit or a wheel; otherwise it is skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, modules, select, select_terms};
-use tpc_cuda::nvrtc::{CompiledModule, Nvrtc, TARGETS, with_prelude};
+use tpc_cuda::nvrtc::{
+    CompiledModule, Disassembler, Nvrtc, TARGETS, instructions_per_weight, with_prelude,
+};
 use tpc_cuda::planes::Planes;
 use tpc_ir::DType;
 use tpc_ir::op::{GetRows, MulMat, MulMatId, Op};
@@ -78,74 +78,6 @@ fn products_with_planes_compile_for_cards() {
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
-fn disassembler() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let mut folders = Vec::new();
-    for root in ["TPC_NVDISASM", "TPC_NVRTC", "CUDA_PATH", "CUDA_HOME"] {
-        let Some(root) = set(root) else { continue };
-        let below = ["", "bin", "nvidia/cu13/bin", "nvidia/cuda_nvdisasm/bin"];
-        folders.extend(below.map(|b| root.join(b)));
-    }
-    folders.push("/usr/local/cuda/bin".into());
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    folders.extend(std::env::split_paths(&path));
-    let found = folders.into_iter().map(|f| f.join("nvdisasm"));
-    found.into_iter().find(|f| f.is_file())
-}
-
-fn disassembled(tool: &Path, name: &str, cubin: &[u8]) -> Option<BTreeMap<String, Vec<String>>> {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.cubin"));
-    std::fs::write(&file, cubin).expect("a file");
-    let done = Command::new(tool).arg("-c").arg(&file).output().ok()?;
-    let text = String::from_utf8(done.stdout)
-        .ok()
-        .filter(|t| !t.is_empty())?;
-    let mut out: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut kernel = String::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(name) = line
-            .strip_prefix(".text.")
-            .and_then(|l| l.strip_suffix(':'))
-        {
-            name.clone_into(&mut kernel);
-        }
-        let code = out.entry(kernel.clone()).or_default();
-        if line.starts_with(".L") && line.ends_with(':') {
-            code.push(line.to_owned());
-        } else if let Some((_, rest)) = line.split_once("*/") {
-            code.extend(rest.split_once(';').map(|(i, _)| i.trim().to_owned()));
-        }
-    }
-    Some(out)
-}
-
-/// Returns the instructions per weight of the shortest loop that multiplies codes.
-fn per_weight(code: &[String]) -> Option<f64> {
-    let mut labels = BTreeMap::new();
-    let mut shortest: Option<(usize, usize)> = None;
-    let is_label = |line: &String| line.starts_with(".L");
-    for (at, line) in code.iter().enumerate() {
-        if let Some(label) = line.strip_suffix(':') {
-            labels.insert(label, at);
-        }
-        let target = line.split_once("`(").and_then(|(_, l)| l.strip_suffix(')'));
-        let Some(from) = target
-            .filter(|_| line.contains("BRA"))
-            .and_then(|l| labels.get(l))
-        else {
-            continue;
-        };
-        let body = &code[*from..=at];
-        let products = body.iter().filter(|l| l.contains("IDP")).count();
-        let instructions = body.iter().filter(|l| !is_label(l)).count();
-        if products > 0 && shortest.is_none_or(|(n, _)| instructions < n) {
-            shortest = Some((instructions, products));
-        }
-    }
-    // Two instructions multiply four weights with both terms.
-    shortest.map(|(n, products)| n as f64 / (2 * products) as f64)
-}
-
 /// Returns the maximum threads and blocks per multiprocessor of a target. If its cards differ, returns the smallest.
 fn held(target: &str) -> (u64, u64) {
     match target {
@@ -199,7 +131,7 @@ fn print(table: &BTreeMap<DType, Vec<f64>>, digits: usize) {
 #[test]
 fn loops_take_no_more_instructions_than_the_book_says() {
     let Some(nvrtc) = super::nvrtc() else { return };
-    let tool = disassembler();
+    let tool = Disassembler::find();
     if tool.is_none() {
         tpc_op_cases::skip("without nvdisasm no instructions are counted");
     }
@@ -227,14 +159,12 @@ fn loops_take_no_more_instructions_than_the_book_says() {
                     "{dtype} on {target}: {own} KB in flight, the book has {least:?}"
                 ));
             }
-            let code = tool
-                .as_ref()
-                .and_then(|t| disassembled(t, target, &compiled.cubin));
+            let code = tool.as_ref().and_then(|tool| tool.kernels(&compiled.cubin));
             let Some(code) = code else {
                 eprintln!("no disassembler shows the code of {target}");
                 continue;
             };
-            let count = per_weight(&code[&kernel.entry()]);
+            let count = instructions_per_weight(&code[&kernel.entry()]);
             let count = count.unwrap_or_else(|| panic!("{dtype}: no loop"));
             found.entry(dtype).or_default().push(count);
             let most = book.get(dtype.name()).and_then(|row| row.get(t)).copied();
