@@ -1,4 +1,4 @@
-//! A driver on which one launch fails, for tests of `--dump-on-fault`.
+//! A driver with one failing launch, for tests of `--dump-on-fault`.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -8,7 +8,7 @@ use tpc_cuda::{
     Memory, Module, ModuleHandle, Work,
 };
 
-/// The way in which a launch fails.
+/// A failure of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchFault {
     /// The kernel accesses an illegal address. The device then refuses all calls, as a card does.
@@ -76,7 +76,7 @@ impl<D: Driver> FailingDriver<D> {
         }
     }
 
-    /// Returns the driver if the device still works. The errors of a failed device are those of CUDA.
+    /// Returns the driver if the device still works. A failed device returns CUDA's errors.
     fn working(&mut self, what: &str) -> Result<&mut D, DriverError> {
         let Some(failure) = self.failed else {
             return Ok(&mut self.inner);

@@ -92,8 +92,8 @@ pub(crate) fn planted(kind: ExecutorKind) -> Result<Option<PlantedLaunchFault>, 
     })
 }
 
-/// Replaces the help of a failed launch by the command that names the launch and saves its operands. Changes nothing if
-/// the command does so already.
+/// Replaces the help of a failed launch by the command that names the launch and saves its operands, unless the command
+/// has the option already.
 pub(crate) fn suggest_dump(diagnostics: &mut [Diagnostic], arguments: &[OsString]) {
     let words: Vec<String> = arguments
         .iter()

@@ -232,8 +232,14 @@ fn kernels_are_in_the_artefact_the_same_each_time() {
         .find(|l| l.starts_with("plane_columns_"))
         .unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(words.len(), 6, "{line}");
-    let numbers: Vec<u64> = words[2..].iter().map(|w| w.parse().unwrap()).collect();
+    assert_eq!(words.len(), 7, "{line}");
+    // Without nvdisasm, instructions are not counted.
+    let per_weight: Result<f64, _> = words[6].parse();
+    assert!(
+        per_weight.map_or(words[6] == "–", |n| n > 0.5 && n < 4.0),
+        "{line}"
+    );
+    let numbers: Vec<u64> = words[2..6].iter().map(|w| w.parse().unwrap()).collect();
     assert!(
         numbers[0] > 8 && numbers[1] == 0 && numbers[3] > 100,
         "{line}"

@@ -71,7 +71,15 @@ fn pick<D: Driver>(executor: &mut CudaExecutor<D>, ids: &[i64]) -> Result<Vec<f6
 }
 
 fn planted(fault: LaunchFault, launch: u32) -> Option<FailingDriver<TestDriver>> {
-    let driver = devices(Links::Peers, 0)?;
+    planted_with(Links::Peers, fault, launch)
+}
+
+fn planted_with(
+    links: Links,
+    fault: LaunchFault,
+    launch: u32,
+) -> Option<FailingDriver<TestDriver>> {
+    let driver = emulated(links, 0)?;
     Some(FailingDriver::new(
         driver,
         Some(PlantedLaunchFault { fault, launch }),
@@ -160,7 +168,7 @@ fn an_index_out_of_range_in_a_whole_graph_is_named() {
 #[test]
 fn a_failed_device_names_the_launch_only_with_dumps() {
     let program = rows();
-    let kernels = ["get_rows", "add"];
+    let kernels = [("get_rows", "get_rows_"), ("add", "binary_")];
     for (fault, code, what) in [
         (
             LaunchFault::IllegalAddress,
@@ -173,19 +181,19 @@ fn a_failed_device_names_the_launch_only_with_dumps() {
             "lost the device (CUDA_ERROR_UNKNOWN)",
         ),
     ] {
-        for kernel in kernels {
-            let launch = launch_of(&program, kernel);
+        for (op, kernel) in kernels {
+            let launch = launch_of(&program, op);
             let Some(driver) = planted(fault, launch) else {
                 return;
             };
-            let folder = folder(&format!("{code}-{kernel}"));
+            let folder = folder(&format!("{code}-{op}"));
             let executor = executor(driver, LaunchMode::Stepped);
             let mut executor = executor.with_dump_folder(folder.clone());
             let e = pick(&mut executor, &[3, 2]).expect_err("the device fails");
             let text = e.to_string();
             assert_eq!(e.code().id, code, "{text}");
             let name = format!("launch {launch} on cuda:0 (kernel {kernel}");
-            let op = format!("op {kernel}, tensor `");
+            let op = format!("op {op}, tensor `");
             for part in [&*name, &op, "f32 8×2)", "tpc replay", what] {
                 assert!(text.contains(part), "{part}: {text}");
             }
@@ -217,7 +225,7 @@ fn a_launch_that_does_not_end_is_named() {
     assert_eq!(e.code().id, "TPC0577");
     let text = e.to_string();
     for part in [
-        "(kernel add",
+        "(kernel binary_",
         "tensor `doubled` (v4), f32 8)",
         "did not end within 5 s",
     ] {
@@ -234,8 +242,10 @@ fn a_launch_that_does_not_end_is_named() {
 #[test]
 fn every_launch_of_exchanging_devices_replays_alone() {
     let program = program();
-    for launch in 0..program.launches.len() as u32 {
-        let Some(driver) = planted(LaunchFault::IllegalAddress, launch) else {
+    let launches = 0..program.launches.len() as u32;
+    for (launch, links) in launches.flat_map(|l| [(l, Links::Peers), (l, Links::HostOnly)]) {
+        let fault = LaunchFault::IllegalAddress;
+        let Some(driver) = planted_with(links, fault, launch) else {
             return;
         };
         let folder = folder(&format!("each-{launch}"));

@@ -65,7 +65,9 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("eval", "golden", Input::Golden),
     ("eval", "topology", Input::Topology),
     ("eval", "logits", Input::Written),
+    ("eval", "dump_on_fault", Input::Written),
     ("run", "model", Input::Gguf),
+    ("run", "dump_on_fault", Input::Written),
     ("run", "model", Input::Artefact),
     ("run", "weights", Input::Gguf),
     ("run", "topology", Input::Topology),
@@ -76,8 +78,10 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("run", "file", Input::Text),
     ("bench", "model", Input::Gguf),
     ("bench", "weights", Input::Gguf),
+    ("bench", "dump_on_fault", Input::Written),
     ("bench", "topology", Input::Topology),
     ("doctor", "write_topology", Input::Written),
+    ("replay", "dump", Input::LaunchDump),
     ("synth", "output", Input::Written),
     ("man", "output", Input::Written),
     ("filetest", "files", Input::Elsewhere),
@@ -105,7 +109,7 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     if command == "check" && rng.one_in(2) {
         add(&["--devices", rng.pick::<&str>(&["cpu", "2", "3x3090"])]);
     }
-    if !["inspect", "tokenize", "check"].contains(&command) && argument != "weights" {
+    if !["inspect", "tokenize", "check", "replay"].contains(&command) && argument != "weights" {
         if argument != "topology" || rng.one_in(2) {
             add(&["--devices", rng.pick::<&str>(&["1", "2", "3", "4", "8"])]);
         }
@@ -170,7 +174,7 @@ fn command_line(
     let text = |p: &Path| p.display().to_string();
     let mut line = vec!["tpc".to_owned(), (*command).to_owned()];
     match *argument {
-        "model" | "models" => line.push(text(file)),
+        "model" | "models" | "dump" => line.push(text(file)),
         // The settings name the files to lint.
         "config" if rng.one_in(2) => line.extend(["--config".to_owned(), text(file)]),
         "topology" if *command == "check" => {
@@ -247,6 +251,7 @@ pub(super) fn damaged() -> (u64, Vec<String>) {
             Input::Artefact => "tpc",
             Input::Text => "txt",
             Input::Session => "session",
+            Input::LaunchDump => "tpcdump",
             Input::Over => "d",
             Input::Gguf | Input::Golden | Input::Written | Input::Elsewhere => "gguf",
         };

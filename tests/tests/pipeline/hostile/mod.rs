@@ -6,6 +6,7 @@
 
 mod blowups;
 mod captures;
+mod dumps;
 mod entries;
 mod proofs;
 mod seeds;

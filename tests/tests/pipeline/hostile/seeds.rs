@@ -20,6 +20,7 @@ pub(super) enum Input {
     Plan,
     Artefact,
     Session,
+    LaunchDump,
     Text,
     /// An existing file that tpc overwrites.
     Over,
@@ -162,6 +163,7 @@ impl Seeds {
                 }
                 bytes
             }
+            Input::LaunchDump => super::dumps::damaged(rng),
             Input::Text => {
                 let mut bytes = mangle("a b c\n\n abc <s> ca\tb\r\nbb\n", rng).into_bytes();
                 if rng.one_in(2) {
