@@ -79,7 +79,7 @@ fn planted_with(
     fault: LaunchFault,
     launch: u32,
 ) -> Option<FailingDriver<TestDriver>> {
-    let driver = emulated(links, 0)?;
+    let driver = devices(links, 0)?;
     Some(FailingDriver::new(
         driver,
         Some(PlantedLaunchFault { fault, launch }),
