@@ -141,7 +141,7 @@ tpc_ir::codes! {
         "kernel failed on the card",
         "A kernel accessed an illegal address, or stopped. The card's driver then ends all work of the process.",
     )
-    .cure("run the command again with `--dump-on-fault DIR`: it names the launch and saves its operands. Report this bug in tpc with the message.");
+    .cure("find the launch with `--dump-on-fault DIR`, then report this bug in tpc with the message and the dump.");
 
     DEVICE_LOST = error(
         "TPC0559",
@@ -149,8 +149,8 @@ tpc_ir::codes! {
         "The card or its link has an error, or the driver no longer reaches the card.",
     )
     .example("an ECC error; a card that has fallen off the bus.")
-    .cure("search the system log for `Xid` (`dmesg`), check `nvidia-smi`, then restart the machine. If the same launch \
-           fails again (`--dump-on-fault DIR`), report this bug in tpc.");
+    .cure("search the system log for `Xid` (`dmesg`), check `nvidia-smi`, then restart the machine. If the card \
+           is lost again, report this bug in tpc with the message.");
 
     HANG = error(
         "TPC0577",

@@ -92,34 +92,43 @@ pub(crate) fn planted(kind: ExecutorKind) -> Result<Option<PlantedLaunchFault>, 
     })
 }
 
-/// Replaces the help of a failed launch by the command that names the launch and saves its operands, unless the command
-/// has the option already.
+/// Replaces the help of a failed launch by the command that names the launch and saves its operands. If the command has
+/// the option already, the help asks for the dump.
 pub(crate) fn suggest_dump(diagnostics: &mut [Diagnostic], arguments: &[OsString]) {
     let words: Vec<String> = arguments
         .iter()
         .map(|a| a.to_string_lossy().into_owned())
         .collect();
-    let [_, command @ ("run" | "bench" | "eval"), rest @ ..] = &*strs(&words) else {
+    let [
+        _,
+        command @ ("run" | "bench" | "eval" | "replay"),
+        rest @ ..,
+    ] = &*strs(&words)
+    else {
         return;
     };
-    if rest.iter().any(|w| w.starts_with("--dump-on-fault")) {
+    let is_dumped = |w: &&str| w.starts_with("--dump-on-fault");
+    if *command == "replay" || rest.iter().any(is_dumped) {
+        for d in diagnostics {
+            if *d.code == tpc_cuda::KERNEL_FAILED {
+                let text = "report this bug in tpc with the message and the dump";
+                *d = d.clone().help(text);
+            }
+        }
         return;
     }
     let rest: Vec<String> = rest.iter().map(|w| quote(w)).collect();
     let command = format!("tpc {command} --dump-on-fault {FOLDER} {}", rest.join(" "));
+    let run = format!("run `{command}`: it names the launch and saves its operands");
     for d in diagnostics {
-        let failed = [
-            &tpc_cuda::KERNEL_FAILED,
-            &tpc_cuda::DEVICE_LOST,
-            &tpc_cuda::FAULT,
-        ];
-        if failed.iter().any(|code| **code == *d.code) {
-            let text = format!(
-                "run `{command}`: it names the launch and saves its operands for `tpc replay`. {}",
-                d.code.cure
-            );
-            *d = d.clone().help(text);
-        }
+        let text = if *d.code == tpc_cuda::DEVICE_LOST {
+            format!("{} To find the launch, {run}", d.code.cure)
+        } else if *d.code == tpc_cuda::KERNEL_FAILED || *d.code == tpc_cuda::FAULT {
+            format!("{run}. Report this bug in tpc with the message and the dump")
+        } else {
+            continue;
+        };
+        *d = d.clone().help(text);
     }
 }
 
@@ -145,7 +154,9 @@ mod tests {
         let expected = "run `tpc run --dump-on-fault faults 'my model.gguf' -p Hi`: it names";
         assert!(found.starts_with(expected), "{found}");
         let given = ["tpc", "run", "m.gguf", "--dump-on-fault", "d"];
-        assert_eq!(help(&given).as_deref(), Some("usual"));
+        let dumped = Some("report this bug in tpc with the message and the dump");
+        assert_eq!(help(&given).as_deref(), dumped);
+        assert_eq!(help(&["tpc", "replay", "d"]).as_deref(), dumped);
         assert_eq!(help(&["tpc", "rpc"]).as_deref(), Some("usual"));
     }
 }

@@ -87,18 +87,19 @@ fn an_illegal_address_is_named_and_replayed() {
     let told = words(&ran.stderr);
     for part in [
         "TPC0558",
-        &format!("launch {launch} on cuda:0 (kernel get_rows"),
+        &format!("launch {launch} on cuda:0#0 (kernel get_rows"),
         "op get_rows, tensor `",
-        "f32 64×2",
+        "f32 256×2)",
         &format!("which `tpc replay {}` repeats alone", path.display()),
         "a kernel accessed an illegal address (CUDA_ERROR_ILLEGAL_ADDRESS)",
+        "help: report this bug in tpc with the message and the dump",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     let alone = replay(&path, &[]);
     assert_eq!(alone.status, 0, "{}", alone.stderr);
     for part in [
-        &format!("launch {launch} on cuda:0 (kernel get_rows")[..],
+        &format!("launch {launch} on cuda:0#0 (kernel get_rows")[..],
         "it failed: running a graph failed: a kernel accessed",
         "  operand  token_embd.weight: ",
         "the launch ended without a fault on checked CUDA",
@@ -180,7 +181,7 @@ fn a_launch_that_does_not_end_ends_the_program() {
     let told = words(&ran.stderr);
     for part in [
         "TPC0577",
-        "launch 5 on cuda:0 (kernel",
+        "launch 5 on cuda:0#0 (kernel",
         "did not end within 8 s",
     ] {
         assert!(told.contains(part), "{part}: {told}");
