@@ -9,6 +9,8 @@ pub struct KernelTime {
     pub calls: u64,
     /// Total time.
     pub time: Duration,
+    /// The bytes of weights that the launches read; 0 if unknown.
+    pub weight_bytes: u64,
 }
 
 impl KernelTime {
@@ -19,6 +21,7 @@ impl KernelTime {
                 Some(s) => {
                     s.calls += k.calls;
                     s.time += k.time;
+                    s.weight_bytes += k.weight_bytes;
                 }
                 None => sum.push(k),
             }

@@ -77,6 +77,8 @@ struct Kernel {
     kernel: String,
     calls: u64,
     ns: u64,
+    /// The bytes of weights that the calls read, if known.
+    weight_bytes: u64,
 }
 
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
@@ -121,6 +123,7 @@ pub(super) fn row(subject: &Subject, m: &Measured) -> Row {
         kernel: k.kernel.clone(),
         calls: k.calls,
         ns: k.time.as_nanos() as u64,
+        weight_bytes: k.weight_bytes,
     });
     Row {
         model: subject.model.clone(),

@@ -75,6 +75,7 @@ impl Profile {
                         kernel,
                         calls,
                         time,
+                        weight_bytes: 0,
                     }],
                 );
             }

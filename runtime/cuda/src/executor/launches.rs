@@ -3,11 +3,12 @@ use std::ops::Range;
 
 use tpc_cpu::host::size_of;
 use tpc_ir::program::{BatchShape, Program};
-use tpc_ir::{Dim, Launch, Op, Value};
+use tpc_ir::{DType, Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 use tpc_runtime::host::{launch_label, max_sizes};
 
 use super::options::CudaOptions;
+use super::phase_graph::KernelPosition;
 use super::roles::format_of;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::task_builder::{Reach, TaskBuilder};
@@ -16,6 +17,7 @@ use crate::driver::DeviceInfo;
 use crate::kernels::{
     Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
 };
+use crate::planes::Planes;
 
 #[derive(Debug)]
 pub(super) enum LaunchTask {
@@ -38,6 +40,8 @@ pub(super) struct KernelRun {
     pub(super) operands: usize,
     /// The number of results.
     pub(super) results: usize,
+    /// The bytes of weights in planes that a launch reads, by batch shape.
+    pub(super) weight_bytes: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -116,6 +120,15 @@ impl Launches {
         Ok(out)
     }
 
+    /// Returns the kernel at a position.
+    pub(super) fn kernel_run(&self, at: KernelPosition) -> Option<&KernelRun> {
+        let tasks = self.tasks.get(at.launch.index())?;
+        match tasks.get(at.task)? {
+            LaunchTask::Device { kernels, .. } => kernels.get(at.run),
+            LaunchTask::Host { .. } => None,
+        }
+    }
+
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
@@ -179,6 +192,7 @@ impl Launches {
                 slots: start..self.slots.len(),
                 operands: of.operands.len(),
                 results: of.results.len(),
+                weight_bytes: weight_bytes(program, of)?,
             });
         }
         Ok(LaunchTask::Device {
@@ -248,6 +262,35 @@ fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
         }
     }
     Ok(true)
+}
+
+/// Returns the bytes of weights in planes that a product reads, by batch shape. Of a stack of experts, a product reads as
+/// many as there are entries, at most all.
+fn weight_bytes(program: &Program, of: &TaskKernel) -> Result<Vec<u64>, ExecError> {
+    let bytes_of = |shape: &BatchShape| -> Result<u64, ExecError> {
+        let (mut entries, mut bytes) = (u64::MAX, 0_u64);
+        let sizes = |binding: &Binding| max_sizes(program, binding.value, &shape.most);
+        for ids in of.operands.iter().filter(|b| {
+            let dtype = program.graph.value(b.value).ty.dtype;
+            dtype == DType::I32 && b.memory == MemoryKind::Own
+        }) {
+            entries = sizes(ids)?.iter().map(|n| *n as u64).product();
+        }
+        for weight in &of.operands {
+            if format_of(program, weight.value) != Planes::FORMAT {
+                continue;
+            }
+            let dims = sizes(weight)?.map(|n| n as u64);
+            let row = program.graph.value(weight.value).ty.dtype.bytes(dims[0]);
+            let stacks = (dims[2] * dims[3]).min(entries);
+            bytes += row.unwrap_or(0) * dims[1] * stacks;
+        }
+        Ok(bytes)
+    };
+    if matches!(of.op, KernelOp::Op(Op::GetRows(_))) {
+        return Ok(vec![0; program.shapes.len()]);
+    }
+    program.shapes.iter().map(bytes_of).collect()
 }
 
 fn kernel(
