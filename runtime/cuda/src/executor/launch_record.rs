@@ -27,7 +27,7 @@ pub(super) fn launch_record(
     }
     let value = launches.slots[run.slots.start + run.operands];
     let of_value = program.graph.value(value);
-    let names = program.graph.devices.iter().nth(device);
+    let names = program.graph.devices.get(device);
     LaunchRecord {
         number: launch.index() as u32,
         device: names.map_or_else(|| format!("device {device}"), |d| d.name.clone()),

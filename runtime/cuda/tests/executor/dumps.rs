@@ -186,7 +186,7 @@ fn fields_out_of_range_are_named() {
         ("tensors[0].offset", |h| h.tensors[0].bytes = 17),
         ("tensors[0].dims", |h| h.tensors[0].dims[3] = 1 << 32),
         ("tensors[1].dtype", |h| {
-            h.tensors[1].dtype = "f31".to_owned()
+            h.tensors[1].dtype = "f31".to_owned();
         }),
     ];
     for (name, change) in cases {
