@@ -66,7 +66,7 @@ pub(super) fn compiled(program: &Program, targets: &[String]) -> Result<Kernels,
     let modules = modules(program, Options::default())?;
     let nvrtc = match Nvrtc::find() {
         Ok(nvrtc) => nvrtc,
-        Err(e @ NvrtcError::Missing { .. }) => {
+        Err(e) if e.is_absent() => {
             let message = format!("the artefact does not hold kernels: {e}");
             let d = Diagnostic::new(e.code(), "NVRTC", message);
             output::diagnostic(&Diagnostic {

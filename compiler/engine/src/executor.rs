@@ -180,6 +180,10 @@ impl ExecutorOptions {
         let driver = driver.map_err(tpc_cuda::executor::error)?;
         let options = CudaOptions {
             edges: self.edges,
+            mode: match self.profile {
+                true => LaunchMode::Timed,
+                false => LaunchMode::Whole,
+            },
             ..CudaOptions::with_threads(self.threads)
         };
         let Some(DumpOnFault { folder, limit }) = &self.dump_on_fault else {

@@ -15,6 +15,13 @@ pub enum Build {
     Checked,
 }
 
+/// The error about a compiler that `CXX` names.
+fn unusable(value: &str) -> DriverError {
+    DriverError::BadCompiler {
+        value: value.to_owned(),
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Compiler {
     program: String,
@@ -33,18 +40,26 @@ fn no_compiler(tried: &[String]) -> DriverError {
 }
 
 impl Compiler {
-    /// Finds the compiler that `CXX` names, or else the first known compiler that runs. `cache` is the output folder.
+    /// Finds the compiler that `CXX` names. If `CXX` is unset, finds the first known compiler that runs. `cache` is the
+    /// output folder.
     pub(super) fn find(cache: PathBuf) -> Result<Compiler, DriverError> {
         let named = std::env::var("CXX").ok().filter(|n| !n.is_empty());
         let usual = ["c++", "g++", "clang++"].map(str::to_owned);
-        let tried: Vec<String> = named.into_iter().chain(usual).collect();
+        let tried = match &named {
+            Some(named) => vec![named.clone()],
+            None => usual.to_vec(),
+        };
         let found = tried.iter().find_map(|program| {
             let out = Command::new(program).arg("--version").output().ok()?;
             let version = String::from_utf8_lossy(&out.stdout).into_owned();
             let program = program.clone();
             out.status.success().then_some((program, version))
         });
-        let (program, version) = found.ok_or_else(|| no_compiler(&tried))?;
+        let missing = || match &named {
+            Some(value) => unusable(value),
+            None => no_compiler(&tried),
+        };
+        let (program, version) = found.ok_or_else(missing)?;
         Ok(Compiler {
             program,
             version,

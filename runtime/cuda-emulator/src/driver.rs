@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tpc_cuda::{
     Device, DeviceInfo, Driver, DriverError, EdgeKind, Endpoint, Fault, Function, Graph, GraphSpec,
@@ -330,8 +331,27 @@ impl Driver for EmulatedDriver {
         self.graphs.push(Some(GraphInstance {
             nodes: prepared,
             reach: Rc::new(reach),
+            times: None,
         }));
         Ok(Graph(self.graphs.len() as u32 - 1))
+    }
+
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        let graph = self.instantiate(spec.in_sequence()?)?;
+        if let Some(Some(instance)) = self.graphs.get_mut(graph.0 as usize) {
+            instance.times = Some(Vec::new());
+        }
+        Ok(graph)
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.synchronize()?;
+        let slot = self.graphs.get(graph.0 as usize);
+        let found = slot.and_then(Option::as_ref);
+        let times = found.ok_or_else(|| no_graph(graph))?.times.clone();
+        times.ok_or_else(|| DriverError::Malformed {
+            what: format!("{graph} does not measure its nodes"),
+        })
     }
 
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {
@@ -365,7 +385,17 @@ impl Driver for EmulatedDriver {
             checker.memories = &raw mut *self.memories;
             checker.granted.clone_from(&self.granted);
         }
+        self.engine.ends = ready.times.is_some().then(Vec::new);
+        let mut begun = Instant::now();
         let result = self.engine.run(&mut ready.nodes, &ready.reach, seed);
+        if let (Some(times), Some(ends)) = (&mut ready.times, self.engine.ends.take()) {
+            *times = vec![Duration::ZERO; ready.nodes.len()];
+            // The nodes run one after another.
+            for (node, end) in ends {
+                times[node] = end - begun;
+                begun = end;
+            }
+        }
         self.failed = result.err().map(|stop| match stop {
             StopReason::Fault(raw) => {
                 DriverError::Fault(Box::new(resolve_fault(&ready.nodes, &raw)))

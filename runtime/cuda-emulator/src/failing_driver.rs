@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::thread;
+use std::time::Duration;
 
 use tpc_cuda::{
     Device, DeviceFailure, DeviceInfo, Driver, DriverError, Endpoint, Function, Graph, GraphSpec,
@@ -155,6 +156,19 @@ impl<D: Driver> Driver for FailingDriver<D> {
             self.graphs.insert(graph);
         }
         Ok(graph)
+    }
+
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        let has_fault = self.has_fault(&spec);
+        let graph = self.working("creating a graph")?.instantiate_timed(spec)?;
+        if has_fault {
+            self.graphs.insert(graph);
+        }
+        Ok(graph)
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.working("running a graph")?.node_times(graph)
     }
 
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {

@@ -210,6 +210,14 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         Ok(graph)
     }
 
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        self.inner.instantiate_timed(spec)
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.inner.node_times(graph)
+    }
+
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {
         self.peer_copies.remove(&graph);
         self.inner.discard(graph)

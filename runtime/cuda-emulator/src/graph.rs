@@ -1,5 +1,6 @@
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tpc_cuda::{Args, CopyNode, Device, EdgeKind, HostWork, SetNode};
 
@@ -37,4 +38,6 @@ pub(super) struct GraphNode {
 pub(super) struct GraphInstance {
     pub(super) nodes: Vec<GraphNode>,
     pub(super) reach: Rc<Reachability>,
+    /// The times of the nodes in the last run, if they are measured.
+    pub(super) times: Option<Vec<Duration>>,
 }

@@ -1,5 +1,7 @@
 //! The state of a running graph, shared by the scheduler and the calls from kernels.
 
+use std::time::Instant;
+
 use tpc_cuda::EdgeKind;
 
 use super::abi::ThreadHead;
@@ -43,6 +45,8 @@ pub(super) struct RunState {
     #[expect(clippy::vec_box, reason = "threads keep pointers to their block")]
     pub(super) parked_blocks: Vec<Box<Block>>,
     pub(super) ready_nodes: Vec<usize>,
+    /// The end of each node, in the order of the ends; `None` if the graph is not timed.
+    pub(super) ends: Option<Vec<(usize, Instant)>>,
 }
 
 impl RunState {
@@ -60,6 +64,7 @@ impl RunState {
             block_pool: Vec::new(),
             parked_blocks: Vec::new(),
             ready_nodes: Vec::new(),
+            ends: None,
         }
     }
 

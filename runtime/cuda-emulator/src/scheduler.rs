@@ -1,6 +1,7 @@
 //! Runs a graph: nodes in a random order that satisfies the edges, blocks in random order, threads until they wait.
 
 use std::rc::Rc;
+use std::time::Instant;
 
 use tpc_cuda::{EdgeKind, FaultKind, HostError};
 
@@ -253,6 +254,9 @@ impl RunState {
                        predecessors have ended"
                     .into(),
             }));
+        }
+        if let Some(ends) = &mut self.ends {
+            ends.push((node, Instant::now()));
         }
         self.nodes[node].over = true;
         self.events += 1;

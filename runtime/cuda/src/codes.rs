@@ -42,9 +42,9 @@ tpc_ir::codes! {
     NO_COMPILER = error(
         "TPC0545",
         "no C++ compiler for emulated devices",
-        "Emulated devices need the machine's C++ compiler.",
+        "Emulated devices need the machine's C++ compiler, or the compiler that CXX names does not run.",
     )
-    .cure("install g++ or clang++, or set CXX to a compiler.");
+    .cure("install g++ or clang++, and set CXX to a compiler or unset it.");
 
     NO_FUNCTION = error(
         "TPC0546",
@@ -117,9 +117,10 @@ tpc_ir::codes! {
     NVRTC_UNUSABLE = error(
         "TPC0555",
         "unusable NVRTC",
-        "The library does not load, lacks a function, or lacks its builtins file.",
+        "The library does not load, lacks a function, or lacks its builtins file. Or TPC_NVRTC names a file or folder \
+         without the library.",
     )
-    .cure("unpack the whole wheel, or install the toolkit again.");
+    .cure("unpack the whole wheel, or install the toolkit again. Set TPC_NVRTC to its folder, or unset it.");
 
     NVRTC_TARGET = error(
         "TPC0556",

@@ -1,10 +1,14 @@
 //! `tpc bench`.
 
-use super::support::{SMALL, Scratch, TPC, json, path, refuses, tpc};
+use std::process::Command;
+
+use serde_json::Value as Json;
+
+use super::support::{Ran, SMALL, Scratch, TPC, json, path, refuses, tpc};
 
 const QUICK: [&str; 6] = ["-p", "4,8", "-n", "2", "-r", "2"];
 
-fn bench(model: &str, options: &[&str]) -> super::support::Ran {
+fn bench(model: &str, options: &[&str]) -> Ran {
     tpc([&["bench", model, "-t", "1"], options].concat())
 }
 
@@ -133,7 +137,7 @@ fn llama_benchs_options_are_understood_or_explained() {
 #[cfg(unix)]
 #[test]
 fn the_other_program_ends_with_this_one() {
-    use std::process::{Command, Stdio};
+    use std::process::Stdio;
     use std::time::{Duration, Instant};
 
     let scratch = Scratch::new();
@@ -213,6 +217,38 @@ fn the_profile_accounts_for_the_time() {
     }
     let ran = bench(model, &[&QUICK[..], &["--profile"]].concat());
     assert!(ran.stdout.contains("between launches"), "{}", ran.stdout);
+}
+
+#[test]
+fn kernels_of_emulated_cards_are_timed() {
+    let scratch = Scratch::new();
+    let model = scratch.model("llama-tiny");
+    let model = model.to_str().unwrap();
+    let mut command = Command::new(TPC);
+    command.args(["bench", model]).args(QUICK);
+    command.args(["-t", "1", "-o", "json", "--profile"]);
+    command.args(["--executor", "emulated-cuda", "--devices", "cuda:0,cuda:1"]);
+    command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
+    let ran: Ran = command.output().unwrap().into();
+    if ran.stderr.contains("TPC0545") {
+        return tpc_op_cases::skip(&ran.stderr);
+    }
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let rows: Json = serde_json::from_str(&ran.stdout).unwrap();
+    for row in rows.as_array().unwrap() {
+        let kernels = row["profile"].as_array().unwrap();
+        let ns = |part: &str| -> u64 {
+            let of = |k: &&Json| k["kernel"].as_str().unwrap().starts_with(part);
+            let found = kernels.iter().filter(of);
+            found.map(|k| k["ns"].as_u64().unwrap()).sum()
+        };
+        for part in ["plane_", "flash_", "other devices"] {
+            assert!(ns(part) > 0, "{part}: {kernels:?}");
+        }
+        let samples = row["samples_ns"].as_array().unwrap();
+        let whole: u64 = samples.iter().map(|n| n.as_u64().unwrap()).sum();
+        assert!(ns("") <= whole, "{} of {whole}", ns(""));
+    }
 }
 
 #[test]

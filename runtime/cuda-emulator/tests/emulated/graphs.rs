@@ -131,6 +131,35 @@ fn edges_order_and_nothing_else_does() {
 }
 
 #[test]
+fn nodes_are_timed_one_after_another() {
+    let Some(mut rig) = rig(KERNELS, seeded(1, Build::Checked)) else {
+        return;
+    };
+    let x_at = rig.floats(0, &[1.0; 64]);
+    let args = |by| Args::new().u64(x_at.address).f32(by);
+    let (add, scale) = (
+        rig.kernel(0, "add", 2, 32, args(1.0)),
+        rig.kernel(0, "scale", 2, 32, args(3.0)),
+    );
+    let mut spec = GraphSpec::default();
+    // Without an edge, these nodes would race.
+    spec.push("add", add, &[]);
+    spec.push("scale", scale, &[]);
+    let graph = rig.driver.instantiate_timed(spec).expect("a graph");
+    for _ in 0..2 {
+        rig.driver.launch(graph).expect("a launch");
+        let times = rig.driver.node_times(graph).expect("times");
+        assert!(times.len() == 2 && times.iter().all(|t| !t.is_zero()));
+    }
+    assert_eq!(read(&mut rig, x_at), [21.0; 64]);
+    let plain = rig
+        .driver
+        .instantiate(GraphSpec::default())
+        .expect("a graph");
+    assert!(rig.driver.node_times(plain).is_err());
+}
+
+#[test]
 fn devices_sum_by_flags() {
     for seed in 0..8 {
         let options = EmulatedOptions {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::{
     CopyNode, Device, DeviceInfo, Driver, DriverError, Endpoint, Function, Graph, GraphSpec,
     Memory, Module, ModuleHandle, SetNode, Side, Work,
@@ -49,6 +51,21 @@ impl<D: Driver> DeviceMap<D> {
         let side = self.side(at.side)?;
         Ok(Endpoint { side, ..at })
     }
+
+    /// Replaces the devices of copies and fills by their cards.
+    fn on_cards(&self, mut spec: GraphSpec) -> Result<GraphSpec, DriverError> {
+        for node in &mut spec.nodes {
+            match &mut node.work {
+                Work::Copy(CopyNode { from, to, .. }) => {
+                    *from = self.endpoint(*from)?;
+                    *to = self.endpoint(*to)?;
+                }
+                Work::Set(SetNode { to, .. }) => *to = self.endpoint(*to)?,
+                Work::Kernel(_) | Work::Host(_) | Work::Join => {}
+            }
+        }
+        Ok(spec)
+    }
 }
 
 impl<D: Driver> Driver for DeviceMap<D> {
@@ -95,18 +112,18 @@ impl<D: Driver> Driver for DeviceMap<D> {
         self.driver.read(self.endpoint(from)?, bytes)
     }
 
-    fn instantiate(&mut self, mut spec: GraphSpec) -> Result<Graph, DriverError> {
-        for node in &mut spec.nodes {
-            match &mut node.work {
-                Work::Copy(CopyNode { from, to, .. }) => {
-                    *from = self.endpoint(*from)?;
-                    *to = self.endpoint(*to)?;
-                }
-                Work::Set(SetNode { to, .. }) => *to = self.endpoint(*to)?,
-                Work::Kernel(_) | Work::Host(_) | Work::Join => {}
-            }
-        }
+    fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        let spec = self.on_cards(spec)?;
         self.driver.instantiate(spec)
+    }
+
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        let spec = self.on_cards(spec)?;
+        self.driver.instantiate_timed(spec)
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.driver.node_times(graph)
     }
 
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {

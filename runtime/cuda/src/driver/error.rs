@@ -63,6 +63,10 @@ pub enum DriverError {
     #[error("no compiler for the kernels: {what}")]
     NoCompiler { what: String },
     #[error(
+        "CXX={value}: `{value} --version` does not run; emulated devices need a C++20 compiler"
+    )]
+    BadCompiler { value: String },
+    #[error(
         "a launch of kernel {kernel} has {threads} threads per block, but its registers allow {max} on this device"
     )]
     TooManyThreads {
@@ -121,7 +125,7 @@ impl DriverError {
                 &codes::ARCHITECTURE
             }
             DriverError::Compile { .. } => &codes::COMPILE,
-            DriverError::NoCompiler { .. } => &codes::NO_COMPILER,
+            DriverError::NoCompiler { .. } | DriverError::BadCompiler { .. } => &codes::NO_COMPILER,
             DriverError::NoFunction { .. } => &codes::NO_FUNCTION,
             DriverError::TooManyThreads { .. } => &codes::SPILLS,
             DriverError::NoPeerAccess { .. } => &codes::NO_PEER_ACCESS,

@@ -212,6 +212,24 @@ impl GraphSpec {
         to
     }
 
+    /// Returns the graph with its nodes one after another, in an order that satisfies the edges.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`GraphSpec::order`].
+    pub fn in_sequence(self) -> Result<GraphSpec, DriverError> {
+        let order = self.order()?;
+        let edges = order.windows(2).map(|pair| Edge {
+            from: pair[0],
+            to: pair[1],
+            kind: EdgeKind::Full,
+        });
+        Ok(GraphSpec {
+            edges: edges.collect(),
+            ..self
+        })
+    }
+
     /// Returns the nodes in an order that satisfies the edges.
     ///
     /// # Errors
@@ -276,6 +294,17 @@ mod tests {
             .order()
             .expect("an order");
         assert_eq!(order, [2, 1, 0]);
+    }
+
+    #[test]
+    fn a_sequence_keeps_the_order() {
+        let edges = [(2, 1), (1, 0), (2, 0)];
+        let sequence = joins(&edges, 4).in_sequence().expect("an order");
+        assert_eq!(sequence.edges.len(), 3);
+        let order = sequence.order().expect("an order");
+        let place = |node: usize| order.iter().position(|n| *n == node);
+        assert!(edges.iter().all(|(from, to)| place(*from) < place(*to)));
+        assert!(joins(&[(0, 1), (1, 0)], 2).in_sequence().is_err());
     }
 
     #[test]

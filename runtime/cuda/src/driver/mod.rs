@@ -15,6 +15,7 @@ pub mod real;
 mod watched;
 
 use std::fmt;
+use std::time::Duration;
 
 pub use cache_dir::cache_dir;
 pub use device_map::DeviceMap;
@@ -176,6 +177,25 @@ pub trait Driver: Send {
     /// kernel.
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError>;
 
+    /// Creates a graph that runs its nodes one after another and measures the time of each.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Driver::instantiate`], or an error if the driver does not measure nodes.
+    fn instantiate_timed(&mut self, _spec: GraphSpec) -> Result<Graph, DriverError> {
+        Err(no_times())
+    }
+
+    /// Waits for all launched graphs. Returns the times of a [timed](Driver::instantiate_timed) graph's nodes in its
+    /// last run, in the order of the nodes.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`Driver::synchronize`], or an error if the graph is not timed or has not run.
+    fn node_times(&mut self, _graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        Err(no_times())
+    }
+
     /// Destroys a graph and its host work.
     ///
     /// # Errors
@@ -196,4 +216,10 @@ pub trait Driver: Send {
     ///
     /// Returns the first error of the graphs, whose results are then undefined.
     fn synchronize(&mut self) -> Result<(), DriverError>;
+}
+
+fn no_times() -> DriverError {
+    DriverError::Malformed {
+        what: "this driver does not measure the nodes of graphs".to_owned(),
+    }
 }

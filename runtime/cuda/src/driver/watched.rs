@@ -116,6 +116,15 @@ impl<D: Driver + 'static> Driver for WatchedDriver<D> {
         self.get_mut()?.instantiate(spec)
     }
 
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        self.get_mut()?.instantiate_timed(spec)
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.synchronize()?;
+        self.get_mut()?.node_times(graph)
+    }
+
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {
         self.get_mut()?.discard(graph)
     }

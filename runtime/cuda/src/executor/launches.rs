@@ -8,6 +8,7 @@ use tpc_runtime::ExecError;
 use tpc_runtime::host::{launch_label, max_sizes};
 
 use super::options::CudaOptions;
+use super::phase_graph::KernelPosition;
 use super::roles::format_of;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::task_builder::{Reach, TaskBuilder};
@@ -114,6 +115,15 @@ impl Launches {
         }
         out.staging = builder.staging;
         Ok(out)
+    }
+
+    /// Returns the kernel at a position.
+    pub(super) fn kernel_run(&self, at: KernelPosition) -> Option<&KernelRun> {
+        let tasks = self.tasks.get(at.launch.index())?;
+        match tasks.get(at.task)? {
+            LaunchTask::Device { kernels, .. } => kernels.get(at.run),
+            LaunchTask::Host { .. } => None,
+        }
     }
 
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {

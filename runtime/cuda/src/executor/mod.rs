@@ -19,6 +19,7 @@ mod options;
 mod phase_graph;
 mod place;
 mod prefetch;
+mod profile;
 mod programmatic_edges;
 mod requirements;
 mod roles;
@@ -41,8 +42,8 @@ use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
 use tpc_runtime::host::{StoredExtent, extents, inputs, outputs, weight_tensor};
 use tpc_runtime::{
-    BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, NextPhase, Outputs, Tensor,
-    WeightSource,
+    BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
+    Tensor, WeightSource,
 };
 
 use crate::driver::{Device, Driver, DriverError, Endpoint, PeerFailure, Side};
@@ -50,6 +51,7 @@ use host_ops::HostLaunches;
 use launches::Launches;
 use memory::{Arenas, DeviceView, Faults, Frames};
 use phase_graph::PhaseGraph;
+use profile::Profile;
 use programmatic_edges::ProgrammaticEdges;
 use snapshot::ExecutorMemory;
 use stepped::Stepper;
@@ -72,6 +74,7 @@ pub struct CudaExecutor<D: Driver> {
     hosted: Arc<Mutex<HostLaunches>>,
     /// The graphs, by batch shape and phase.
     graphs: Vec<Vec<PhaseGraph>>,
+    profile: Profile,
     /// The folder for dumps of failed launches.
     dump_folder: Option<PathBuf>,
     faults: Faults,
@@ -180,6 +183,7 @@ impl<D: Driver> CudaExecutor<D> {
             launches,
             hosted,
             graphs,
+            profile: Profile::default(),
             dump_folder: None,
             faults,
             no_peer_access: no_peer_access.into_iter().collect(),
@@ -227,9 +231,13 @@ impl<D: Driver> CudaExecutor<D> {
     fn run_launches(&mut self, shape: usize, phase: usize) -> Result<(), ExecError> {
         let driver = self.driver.get_mut();
         match &self.graphs[shape][phase] {
-            PhaseGraph::Whole(graph) => {
+            PhaseGraph::Whole(graph) | PhaseGraph::Timed(graph, _) => {
                 let ran = driver.launch(*graph).and_then(|()| driver.synchronize());
                 ran.map_err(of_unknown_launch)?;
+                if let PhaseGraph::Timed(graph, nodes) = &self.graphs[shape][phase] {
+                    let times = driver.node_times(*graph).map_err(error)?;
+                    self.profile.add((&self.launches, shape), nodes, &times);
+                }
                 for d in 0..self.faults.devices() {
                     if let Some(fault) = self.faults.take(d, driver)? {
                         let of = (&*self.program, &self.frame);
@@ -420,6 +428,10 @@ impl<D: Driver> Executor for CudaExecutor<D> {
     fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
         let bytes = self.state(weight)?;
         Ok(bytes.and_then(|bytes| weight_tensor(&self.program, weight, bytes)))
+    }
+
+    fn take_profile(&mut self) -> Vec<KernelTime> {
+        self.profile.take()
     }
 
     fn reset_states(&mut self) -> Result<(), ExecError> {

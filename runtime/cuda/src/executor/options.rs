@@ -27,6 +27,8 @@ pub enum LaunchMode {
     Whole,
     /// One launch. The executor waits for each launch, so an error names the launch. This is slow.
     Stepped,
+    /// All launches of a batch and phase, one after another. The driver measures the time of each.
+    Timed,
 }
 
 /// The kind of edge between consecutive kernels of a device.

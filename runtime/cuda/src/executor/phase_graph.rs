@@ -26,6 +26,8 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum PhaseGraph {
     Whole(Graph),
+    /// A graph whose nodes are timed, with the kernel of each node.
+    Timed(Graph, Vec<Option<KernelPosition>>),
     /// Graphs to run one after another.
     Steps(Vec<Step>),
 }
@@ -38,8 +40,15 @@ impl PhaseGraph {
         mode: LaunchMode,
         driver: &mut impl Driver,
     ) -> Result<PhaseGraph, DriverError> {
-        if mode == LaunchMode::Whole {
-            return driver.instantiate(spec).map(PhaseGraph::Whole);
+        match mode {
+            LaunchMode::Whole => return driver.instantiate(spec).map(PhaseGraph::Whole),
+            LaunchMode::Timed => {
+                let of_nodes = positions.iter().copied().take(spec.nodes.len());
+                let kernels = of_nodes.collect();
+                let graph = driver.instantiate_timed(spec)?;
+                return Ok(PhaseGraph::Timed(graph, kernels));
+            }
+            LaunchMode::Stepped => {}
         }
         let order = spec.order()?;
         let mut nodes: Vec<_> = spec.nodes.into_iter().map(Some).collect();

@@ -8,7 +8,7 @@ use tpc_ir::program::Program;
 use tpc_runtime::{ExecError, Frame};
 
 use super::launch_record::{launch_record, reporting_run};
-use super::launches::{KernelRun, LaunchTask, Launches};
+use super::launches::Launches;
 use super::memory::{DeviceView, Faults, IndexFault, error};
 use super::phase_graph::{KernelPosition, Step};
 use super::snapshot::{ExecutorMemory, Snapshot};
@@ -49,7 +49,7 @@ impl Stepper<'_> {
         at: KernelPosition,
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
-        let Some(run) = self.kernel_run(at) else {
+        let Some(run) = self.memory.launches.kernel_run(at) else {
             return Err(ExecError::Malformed {
                 what: format!("{} has no kernel", at.launch),
             });
@@ -104,14 +104,6 @@ impl Stepper<'_> {
             return Err(named(fault.error(program), Some(saved)));
         }
         Ok(())
-    }
-
-    fn kernel_run(&self, at: KernelPosition) -> Option<&KernelRun> {
-        let tasks = self.memory.launches.tasks.get(at.launch.index())?;
-        match tasks.get(at.task)? {
-            LaunchTask::Device { kernels, .. } => kernels.get(at.run),
-            LaunchTask::Host { .. } => None,
-        }
     }
 }
 

@@ -62,16 +62,34 @@ impl Nvrtc {
     ///
     /// # Errors
     ///
-    /// Returns an error if the library is missing or does not load.
+    /// Returns an error if the library is missing, does not load, or is off (`TPC_NVRTC=none`).
     pub fn find() -> Result<Nvrtc, NvrtcError> {
         let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
         let named = set("TPC_NVRTC").map(PathBuf::from);
         let usual = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(set);
         let usual = usual.map(PathBuf::from).chain(["/usr/local/cuda".into()]);
         match named {
-            Some(named) => Nvrtc::open_first(&[named], &[]),
+            Some(named) => Nvrtc::named(named),
             None => Nvrtc::open_first(&usual.collect::<Vec<_>>(), &NAMES),
         }
+    }
+
+    /// Opens the library that `TPC_NVRTC` names.
+    fn named(value: PathBuf) -> Result<Nvrtc, NvrtcError> {
+        if value.as_os_str() == "none" {
+            return Err(NvrtcError::Off);
+        }
+        let opened = Nvrtc::open_first(std::slice::from_ref(&value), &[]);
+        opened.map_err(|e| {
+            let why = match e {
+                NvrtcError::Missing { .. } if value.exists() => {
+                    "the folder has no libnvrtc.so".to_owned()
+                }
+                NvrtcError::Missing { .. } => "no such file or folder".to_owned(),
+                e => e.to_string(),
+            };
+            NvrtcError::Named { value, why }
+        })
     }
 
     /// Opens the first suitable library in these folders, or else of these names that the loader finds. If no library

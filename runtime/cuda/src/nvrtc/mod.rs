@@ -52,6 +52,17 @@ pub enum NvrtcError {
         /// The searched paths.
         tried: Vec<PathBuf>,
     },
+    /// `TPC_NVRTC` is `none`.
+    #[error("TPC_NVRTC=none turns NVRTC off, the compiler of CUDA kernels")]
+    Off,
+    /// The library that `TPC_NVRTC` names is missing or unusable.
+    #[error("TPC_NVRTC={}: {why}", value.display())]
+    Named {
+        /// The value of the variable.
+        value: PathBuf,
+        /// The defect.
+        why: String,
+    },
     /// The library does not load, or lacks a function.
     #[error("{} is not usable as NVRTC: {why}", path.display())]
     Unusable {
@@ -93,11 +104,16 @@ pub enum NvrtcError {
 }
 
 impl NvrtcError {
+    /// True if the machine has no NVRTC, or the user turned it off. An unusable NVRTC is not absent.
+    pub const fn is_absent(&self) -> bool {
+        matches!(self, NvrtcError::Missing { .. } | NvrtcError::Off)
+    }
+
     /// Returns the code, which [`crate::CODES`] declares.
     pub fn code(&self) -> &'static Code {
         match self {
-            NvrtcError::Missing { .. } => &codes::NVRTC_MISSING,
-            NvrtcError::Unusable { .. } => &codes::NVRTC_UNUSABLE,
+            NvrtcError::Missing { .. } | NvrtcError::Off => &codes::NVRTC_MISSING,
+            NvrtcError::Named { .. } | NvrtcError::Unusable { .. } => &codes::NVRTC_UNUSABLE,
             NvrtcError::Target { .. } => &codes::NVRTC_TARGET,
             NvrtcError::Compile { .. } => &codes::COMPILE,
             NvrtcError::Spills { .. } => &codes::SPILLS,

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tpc_cuda::{
     Args, CopyNode, Cubin, CudaDriver, Device, Driver, DriverError, Edge, EdgeKind, Endpoint,
@@ -226,6 +227,54 @@ fn writes_are_ordered_with_graphs() {
     });
 }
 
+/// The fake driver's kernels take 3 ms, other nodes 1 ms.
+#[test]
+fn nodes_are_timed_one_after_another() {
+    with("nodes_are_timed_one_after_another", "", &[], || {
+        let mut driver = driver().expect("two devices");
+        let module = driver.load(Device(0), &module(b"code")).expect("a module");
+        let function = driver.function(module, "k").expect("a kernel");
+        let told = driver.allocate(Device(0), 32).expect("room");
+        let [from, to] = [(); 2].map(|()| driver.allocate(Device(1), 8).expect("room"));
+        driver.write(at(from), &[7; 8]).expect("room");
+        let copy = Work::Copy(CopyNode {
+            from: at(from),
+            to: at(to),
+            bytes: 8,
+        });
+        let kernel = Work::Kernel(KernelNode {
+            function,
+            grid: [2, 1, 1],
+            block: [32, 1, 1],
+            shared_bytes: 0,
+            args: Args::new().u64(told.address).u32(5),
+        });
+        let mut spec = GraphSpec::default();
+        // The kernel comes first.
+        spec.push("copy", copy, &[]);
+        spec.push("kernel", kernel, &[]);
+        spec.edges.push(Edge {
+            from: 1,
+            to: 0,
+            kind: EdgeKind::Full,
+        });
+        let graph = driver.instantiate_timed(spec).expect("a graph");
+        assert!(driver.node_times(graph).is_err(), "it has not run");
+        driver.launch(graph).expect("a launch");
+        let times = driver.node_times(graph).expect("times");
+        assert_eq!(
+            times.iter().map(Duration::as_millis).collect::<Vec<_>>(),
+            [1, 3]
+        );
+        let mut back = [0; 8];
+        driver.read(at(to), &mut back).expect("room");
+        assert_eq!(back, [7; 8]);
+        driver.discard(graph).expect("it has ended");
+        let plain = driver.instantiate(GraphSpec::default()).expect("a graph");
+        assert!(driver.node_times(plain).is_err(), "it is not timed");
+    });
+}
+
 #[test]
 fn code_for_other_devices_is_told() {
     with(
@@ -263,7 +312,7 @@ fn code_for_newer_drivers_is_told() {
     with(
         "code_for_newer_drivers_is_told",
         "",
-        &[("FAKE_VERSION", "12090"), ("TPC_NVRTC", "/nowhere")],
+        &[("FAKE_VERSION", "12090"), ("TPC_NVRTC", "none")],
         || {
             let mut driver = driver().expect("two devices");
             let mut load = |abi, toolkit| driver.load(Device(0), &module(&cubin(abi, toolkit)));

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use tpc_cuda::{
     CudaDriver, Device, DeviceInfo, DeviceMap, Driver, DriverError, Endpoint, Function, Graph,
     GraphSpec, Memory, Module, ModuleHandle,
@@ -129,6 +131,14 @@ impl Driver for TestDriver {
 
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
         either!(self, d => d.instantiate(spec))
+    }
+
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        either!(self, d => d.instantiate_timed(spec))
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        either!(self, d => d.node_times(graph))
     }
 
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {

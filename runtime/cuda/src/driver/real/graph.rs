@@ -1,10 +1,12 @@
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cudarc::driver::sys;
 
 use super::device::check;
+use super::events::Events;
 use crate::driver::DriverError;
 use crate::driver::graph::{CopyNode, EdgeKind, GraphSpec, HostWork, KernelNode, SetNode, Work};
 
@@ -24,11 +26,30 @@ struct HostCallback {
     failed: HostFailure,
 }
 
+/// The measurement of a graph.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timing {
+    Off,
+    /// Nodes run one after another, with an event before and after each.
+    Nodes,
+}
+
 pub(super) struct Executable {
     pub(super) handle: sys::CUgraphExec,
+    events: Option<Events>,
     /// Host functions that the driver calls while the graph runs.
     #[expect(clippy::vec_box, reason = "the driver keeps pointers to them")]
     _hosted: Vec<Box<HostCallback>>,
+}
+
+impl Executable {
+    /// Returns the time of each node in the last run.
+    pub(super) fn node_times(&self) -> Result<Vec<Duration>, DriverError> {
+        let events = self.events.as_ref().ok_or_else(|| DriverError::Malformed {
+            what: "the graph does not measure its nodes".to_owned(),
+        })?;
+        events.times()
+    }
 }
 
 impl Drop for Executable {
@@ -67,10 +88,14 @@ unsafe extern "C" fn call(data: *mut c_void) {
 /// `site` returns the function and context of a launch.
 pub(super) fn build(
     spec: GraphSpec,
-    context: sys::CUcontext,
+    (context, timing): (sys::CUcontext, Timing),
     failed: &HostFailure,
     site: &dyn Fn(&KernelNode) -> Result<LaunchSite, DriverError>,
 ) -> Result<Executable, DriverError> {
+    let events = match timing {
+        Timing::Off => None,
+        Timing::Nodes => Some(Events::new(spec.order()?)?),
+    };
     let mut graph = std::ptr::null_mut();
     // SAFETY: the pointer is valid for writes.
     check("creating a graph", unsafe {
@@ -106,7 +131,11 @@ pub(super) fn build(
         nodes.push(made?);
         programmatic.push(knows);
     }
-    for edge in &spec.edges {
+    if let Some(events) = &events {
+        draft.sequence(&nodes, events)?;
+    }
+    // A sequence of nodes satisfies all edges.
+    for edge in spec.edges.iter().filter(|_| events.is_none()) {
         let both = programmatic[edge.from] && programmatic[edge.to];
         let early = edge.kind == EdgeKind::Programmatic && both;
         draft.edge(nodes[edge.from], nodes[edge.to], early)?;
@@ -117,6 +146,7 @@ pub(super) fn build(
     check("instantiating a graph", result)?;
     Ok(Executable {
         handle,
+        events,
         _hosted: hosted,
     })
 }
@@ -227,6 +257,30 @@ impl GraphGuard {
         let result =
             unsafe { sys::cuGraphAddHostNode(&raw mut node, self.0, none, 0, &raw const params) };
         check(label, result).map(|()| node)
+    }
+
+    /// Adds the events and the edges of a sequence: an event before each node, and one after the last.
+    fn sequence(&self, nodes: &[sys::CUgraphNode], events: &Events) -> Result<(), DriverError> {
+        let mut last: Option<sys::CUgraphNode> = None;
+        for (i, event) in events.handles().iter().enumerate() {
+            let mut record = std::ptr::null_mut();
+            let none = std::ptr::null();
+            // SAFETY: the list of edges is null and its length is 0, and the event exists.
+            let result =
+                unsafe { sys::cuGraphAddEventRecordNode(&raw mut record, self.0, none, 0, *event) };
+            check("adding an event to a graph", result)?;
+            if let Some(last) = last {
+                self.edge(last, record, false)?;
+            }
+            last = match events.order().get(i) {
+                Some(node) => {
+                    self.edge(record, nodes[*node], false)?;
+                    Some(nodes[*node])
+                }
+                None => Some(record),
+            };
+        }
+        Ok(())
     }
 
     fn join(&self, label: &str) -> NodeResult {

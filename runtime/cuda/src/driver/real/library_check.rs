@@ -2,7 +2,7 @@ use cudarc::driver::sys;
 
 use crate::driver::{CudaVersion, DriverError};
 
-const CALLS: [&str; 38] = [
+const CALLS: [&str; 42] = [
     "cuCtxEnablePeerAccess",
     "cuCtxSetCurrent",
     "cuDeviceCanAccessPeer",
@@ -14,11 +14,15 @@ const CALLS: [&str; 38] = [
     "cuDevicePrimaryCtxRetain",
     "cuDeviceTotalMem_v2",
     "cuDriverGetVersion",
+    "cuEventCreate",
+    "cuEventDestroy_v2",
+    "cuEventElapsedTime",
     "cuFuncGetAttribute",
     "cuFuncSetAttribute",
     "cuGetErrorString",
     "cuGraphAddDependencies_v2",
     "cuGraphAddEmptyNode",
+    "cuGraphAddEventRecordNode",
     "cuGraphAddHostNode",
     "cuGraphAddKernelNode_v2",
     "cuGraphAddMemcpyNode",
@@ -99,6 +103,7 @@ mod tests {
         let sources = [
             include_str!("mod.rs"),
             include_str!("graph.rs"),
+            include_str!("events.rs"),
             include_str!("device.rs"),
             include_str!("library_check.rs"),
             include_str!("staging.rs"),

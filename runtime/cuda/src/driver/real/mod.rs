@@ -3,6 +3,7 @@
 //! The CUDA library is loaded on first use. A missing library or function is an error, not a panic.
 
 mod device;
+mod events;
 mod graph;
 mod library_check;
 mod staging;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use cudarc::driver::sys::{self, CUresult};
 
@@ -22,7 +24,7 @@ use super::{
 use crate::nvrtc::{Cache, Nvrtc, NvrtcError, target_for, with_prelude};
 use device::{Context, check, list_devices};
 pub use device::{cards, driver_version};
-use graph::{Executable, HostFailure, LaunchSite, build};
+use graph::{Executable, HostFailure, LaunchSite, Timing, build};
 use staging::Staging;
 
 struct LoadedModule {
@@ -266,6 +268,27 @@ impl CudaDriver {
         }
     }
 
+    fn executable(&mut self, spec: GraphSpec, timing: Timing) -> Result<Graph, DriverError> {
+        spec.order()?;
+        for node in &spec.nodes {
+            match &node.work {
+                Work::Kernel(kernel) => self.prepare_launch(kernel)?,
+                Work::Copy(copy) => {
+                    self.range(copy.from, copy.bytes)?;
+                    self.range(copy.to, copy.bytes)?;
+                }
+                Work::Set(set) => self.range(set.to, set.bytes)?,
+                Work::Host(_) | Work::Join => {}
+            }
+        }
+        let first = &self.contexts[self.home];
+        first.enter()?;
+        let on = (first.context, timing);
+        let made = build(spec, on, &self.failed, &|kernel| self.site(kernel))?;
+        self.graphs.push(Some(made));
+        Ok(Graph(self.graphs.len() as u32 - 1))
+    }
+
     fn record(&mut self, memory: Memory) -> Memory {
         self.memories.insert(memory.address, memory);
         memory
@@ -479,25 +502,18 @@ impl Driver for CudaDriver {
     }
 
     fn instantiate(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
-        spec.order()?;
-        for node in &spec.nodes {
-            match &node.work {
-                Work::Kernel(kernel) => self.prepare_launch(kernel)?,
-                Work::Copy(copy) => {
-                    self.range(copy.from, copy.bytes)?;
-                    self.range(copy.to, copy.bytes)?;
-                }
-                Work::Set(set) => self.range(set.to, set.bytes)?,
-                Work::Host(_) | Work::Join => {}
-            }
-        }
-        let first = &self.contexts[self.home];
-        first.enter()?;
-        let made = build(spec, first.context, &self.failed, &|kernel| {
-            self.site(kernel)
-        })?;
-        self.graphs.push(Some(made));
-        Ok(Graph(self.graphs.len() as u32 - 1))
+        self.executable(spec, Timing::Off)
+    }
+
+    fn instantiate_timed(&mut self, spec: GraphSpec) -> Result<Graph, DriverError> {
+        self.executable(spec, Timing::Nodes)
+    }
+
+    fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.synchronize()?;
+        let found = self.graphs.get(graph.0 as usize);
+        let found = found.and_then(Option::as_ref);
+        found.ok_or_else(|| no_graph(graph))?.node_times()
     }
 
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {

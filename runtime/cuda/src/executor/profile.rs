@@ -1,0 +1,48 @@
+//! Times of kernels, whose launches run one after another.
+
+use std::time::Duration;
+
+use tpc_runtime::KernelTime;
+
+use super::launches::Launches;
+use super::phase_graph::KernelPosition;
+
+/// The time of each kernel since the last call of [`Profile::take`].
+#[derive(Debug, Default)]
+pub(super) struct Profile(Vec<KernelTime>);
+
+/// Returns the name of a node. Kernels of the first device have their own names.
+fn name(launches: &Launches, at: Option<KernelPosition>, shape: usize) -> String {
+    match at {
+        None => "host ops".to_owned(),
+        Some(at) if at.device > 0 => "other devices".to_owned(),
+        Some(at) => {
+            let kernel = launches.kernel_run(at).map(|run| &run.kernels[shape]);
+            kernel.map_or_else(String::new, |k| k.instance.name().to_owned())
+        }
+    }
+}
+
+impl Profile {
+    /// Adds the times of a graph's nodes.
+    pub(super) fn add(
+        &mut self,
+        (launches, shape): (&Launches, usize),
+        nodes: &[Option<KernelPosition>],
+        times: &[Duration],
+    ) {
+        for (at, time) in nodes.iter().zip(times) {
+            let kernel = KernelTime {
+                kernel: name(launches, *at, shape),
+                calls: 1,
+                time: *time,
+            };
+            KernelTime::add(&mut self.0, vec![kernel]);
+        }
+    }
+
+    /// Returns the times since the last call.
+    pub(super) fn take(&mut self) -> Vec<KernelTime> {
+        std::mem::take(&mut self.0)
+    }
+}
