@@ -20,6 +20,10 @@ pub enum PlantedFault {
     HangingCopy,
     /// After a graph with kernels, numbers in host memory have other signs.
     WrongKernel,
+    /// Kernels of norms compute wrong square roots.
+    WrongNorm,
+    /// Writes of the host overtake launched graphs.
+    UnorderedWrites,
     /// Modules lack their kernels.
     MissingSymbol,
     /// Every allocation on a device fails.
@@ -28,11 +32,13 @@ pub enum PlantedFault {
 
 impl PlantedFault {
     /// All faults.
-    pub const ALL: [PlantedFault; 6] = [
+    pub const ALL: [PlantedFault; 8] = [
         PlantedFault::WrongPeerData,
         PlantedFault::SlowLink,
         PlantedFault::HangingCopy,
         PlantedFault::WrongKernel,
+        PlantedFault::WrongNorm,
+        PlantedFault::UnorderedWrites,
         PlantedFault::MissingSymbol,
         PlantedFault::OutOfMemory,
     ];
@@ -44,6 +50,8 @@ impl PlantedFault {
             PlantedFault::SlowLink => "slow-link",
             PlantedFault::HangingCopy => "hanging-copy",
             PlantedFault::WrongKernel => "wrong-kernel",
+            PlantedFault::WrongNorm => "wrong-norm",
+            PlantedFault::UnorderedWrites => "unordered-writes",
             PlantedFault::MissingSymbol => "missing-symbol",
             PlantedFault::OutOfMemory => "out-of-memory",
         }
@@ -72,6 +80,8 @@ pub struct FaultyDriver<D: Driver> {
     host: Vec<Memory>,
     /// Graphs launched since the last [`Driver::synchronize`].
     launched: BTreeSet<Graph>,
+    /// Graphs that start at the next wait, because writes overtake them.
+    delayed: Vec<Graph>,
 }
 
 impl<D: Driver> FaultyDriver<D> {
@@ -84,6 +94,7 @@ impl<D: Driver> FaultyDriver<D> {
             with_kernels: BTreeSet::new(),
             host: Vec::new(),
             launched: BTreeSet::new(),
+            delayed: Vec::new(),
         }
     }
 
@@ -96,6 +107,14 @@ impl<D: Driver> FaultyDriver<D> {
             (Side::Device(a), Side::Device(b)) => a != b,
             _ => false,
         }
+    }
+
+    /// Starts the delayed graphs.
+    fn start_delayed(&mut self) -> Result<(), DriverError> {
+        for graph in std::mem::take(&mut self.delayed) {
+            self.inner.launch(graph)?;
+        }
+        Ok(())
     }
 
     /// Changes the sign of every 16th number in host memory, which has the results of kernels.
@@ -134,6 +153,18 @@ impl<D: Driver> FaultyDriver<D> {
     }
 }
 
+/// Returns a module whose square roots are a fifth too large.
+fn with_wrong_roots(module: &Module) -> Module {
+    let wrong = |source: &str| format!("#define sqrtf(x) (1.2f * sqrtf(x))\n{source}").into();
+    let sources = module.kernel_sources.iter();
+    Module {
+        name: module.name.clone(),
+        source: wrong(&module.source),
+        kernel_sources: sources.map(|(k, s)| (k.clone(), wrong(s))).collect(),
+        cubins: Vec::new(),
+    }
+}
+
 impl<D: Driver> Driver for FaultyDriver<D> {
     fn devices(&self) -> &[DeviceInfo] {
         self.inner.devices()
@@ -144,6 +175,9 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
+        if self.has(PlantedFault::WrongNorm) && module.name == "norm" {
+            return self.inner.load(device, &with_wrong_roots(module));
+        }
         self.inner.load(device, module)
     }
 
@@ -188,6 +222,7 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn read(&mut self, from: Endpoint, bytes: &mut [u8]) -> Result<(), DriverError> {
+        self.start_delayed()?;
         self.inner.read(from, bytes)
     }
 
@@ -215,10 +250,12 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     }
 
     fn node_times(&mut self, graph: Graph) -> Result<Vec<Duration>, DriverError> {
+        self.start_delayed()?;
         self.inner.node_times(graph)
     }
 
     fn discard(&mut self, graph: Graph) -> Result<(), DriverError> {
+        self.start_delayed()?;
         self.peer_copies.remove(&graph);
         self.inner.discard(graph)
     }
@@ -235,10 +272,15 @@ impl<D: Driver> Driver for FaultyDriver<D> {
             }
             self.launched.insert(graph);
         }
+        if self.has(PlantedFault::UnorderedWrites) {
+            self.delayed.push(graph);
+            return Ok(());
+        }
         self.inner.launch(graph)
     }
 
     fn synchronize(&mut self) -> Result<(), DriverError> {
+        self.start_delayed()?;
         self.inner.synchronize()?;
         let has_kernels = self.launched.iter().any(|g| self.with_kernels.contains(g));
         match self.fault {

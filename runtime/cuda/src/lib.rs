@@ -27,4 +27,7 @@ pub use driver::{
     HostWork, KernelNode, Memory, Module, ModuleHandle, Node, PeerFailure, SetNode, Side,
     WatchedDriver, Work, cache_dir,
 };
-pub use executor::{CudaExecutor, CudaOptions, CudaTarget, Edges, LaunchMode, kernel_node};
+pub use executor::{
+    CudaExecutor, CudaOptions, CudaTarget, Edges, LaunchMode, StandaloneLaunch, TensorView,
+    kernel_node, load_kernels,
+};

@@ -13,6 +13,23 @@ pub fn operands(case: &Case, random: &Random) -> Vec<Stored> {
     case.operands.iter().map(store).collect()
 }
 
+/// Stores a case's operands in random layouts for devices, whose elements are aligned.
+pub fn aligned_operands(case: &Case, random: &Random) -> Vec<Stored> {
+    let stored = operands(case, random).into_iter();
+    stored.map(Stored::aligned).collect()
+}
+
+/// Returns result memory for devices, filled with a pattern, or a copy of an updated tensor.
+pub fn aligned_results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
+    let shapes = case.shapes().into_iter();
+    match case.op.is_update() {
+        true => vec![operands[0].clone()],
+        false => shapes
+            .map(|s| Stored::poison(s, random).aligned())
+            .collect(),
+    }
+}
+
 /// Computes the results with the reference.
 ///
 /// # Panics

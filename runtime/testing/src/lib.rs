@@ -12,7 +12,7 @@ mod stored;
 pub mod suite;
 
 pub use cases::{Arg, CACHES, Case, Generator, foreign, generator, out_of_range};
-pub use compare::{difference, expected, operands};
+pub use compare::{aligned_operands, aligned_results, difference, expected, operands};
 pub use random::Random;
 pub use skip::{skip, skip_without_card};
 pub use stored::Stored;

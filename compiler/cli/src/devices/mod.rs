@@ -1,16 +1,19 @@
 //! `tpc devices`: the built-in cards and this machine's devices.
 
 mod present;
+mod probe;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::doctor::{Executor, JsonCheck, Machine};
 use crate::output::{self, Failure};
 use present::{Gpu, Present, present};
 use tpc_core::cards::{Card, CardMatch, find, table};
 use tpc_core::format::{bytes, wrapped};
 use tpc_core::report::{CardReport, render_card, render_cards};
 use tpc_diag::{Diagnostic, codes, suggest};
+use tpc_engine::doctor::Verdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -25,6 +28,15 @@ pub(super) struct Args {
     /// Output format.
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Measure this machine's devices: bandwidths, latencies and all-reduces.
+    #[arg(long, conflicts_with = "name")]
+    probe: bool,
+    /// Cards to measure, such as `cuda:0,cuda:1` [default: all; emulated: two devices].
+    #[arg(long, value_name = "SPEC", requires = "probe")]
+    devices: Option<String>,
+    /// Devices to measure.
+    #[arg(long, value_enum, default_value = "cuda", requires = "probe")]
+    executor: Executor,
 }
 
 #[derive(Serialize)]
@@ -36,6 +48,9 @@ struct Listing<'a> {
     meant: Vec<Meant<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     here: Option<Present>,
+    /// The measurements of `--probe`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probe: Option<Vec<JsonCheck<'a>>>,
 }
 
 #[derive(Serialize)]
@@ -59,28 +74,60 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 cards: cards.into_iter().map(CardReport::from).collect(),
                 meant: Vec::new(),
                 here: None,
+                probe: None,
             }),
         };
     }
     let here = present();
-    let known = table();
+    if args.probe {
+        return probe(args, here);
+    }
     match args.format {
         Format::Table => {
-            let mut out = render_cards(&known.cards, width);
+            let mut out = render_cards(&table().cards, width);
             out.push_str(&remarks(width));
+            out.push('\n');
             out.push_str(&this_machine(&here, width));
             output::result(&out)
         }
-        Format::Json => output::json(&Listing {
-            tpc: 1,
-            cards: known.cards.iter().map(CardReport::from).collect(),
-            meant: known
-                .meant
-                .iter()
-                .map(|(name, card)| Meant { name, card })
-                .collect(),
-            here: Some(here),
-        }),
+        Format::Json => output::json(&listing(here)),
+    }
+}
+
+/// Measures this machine's devices. Prints the measurements after the devices.
+fn probe(args: &Args, here: Present) -> Result<(), Failure> {
+    let machine = Machine::new(args.executor, args.devices.as_deref())?;
+    let report = match args.format {
+        Format::Table => {
+            output::result(&format!("{}\n", this_machine(&here, output::width())))?;
+            probe::measure(machine, output::Format::Text)?
+        }
+        Format::Json => {
+            let report = probe::measure(machine, output::Format::Json)?;
+            output::json(&Listing {
+                probe: Some(report.checks.iter().map(JsonCheck::from).collect()),
+                ..listing(here)
+            })?;
+            report
+        }
+    };
+    match report.verdict() {
+        Verdict::Works | Verdict::Warns => Ok(()),
+        // The findings name the failures and their cures.
+        Verdict::Fails => Err(Failure::findings(Vec::new())),
+    }
+}
+
+/// Returns the known cards and this machine.
+fn listing(here: Present) -> Listing<'static> {
+    let known = table();
+    let meant = known.meant.iter();
+    Listing {
+        tpc: 1,
+        cards: known.cards.iter().map(CardReport::from).collect(),
+        meant: meant.map(|(name, card)| Meant { name, card }).collect(),
+        here: Some(here),
+        probe: None,
     }
 }
 
@@ -121,7 +168,7 @@ fn remarks(width: u16) -> String {
 }
 
 fn this_machine(here: &Present, width: u16) -> String {
-    let mut out = "\nthis machine\n".to_owned();
+    let mut out = "this machine\n".to_owned();
     let mut line = |text: String| {
         out.push_str(&wrapped(&format!("  {text}"), usize::from(width), 4));
     };

@@ -40,7 +40,8 @@ fn checks(ran: &Ran) -> Option<Vec<Found>> {
         json: c.clone(),
     });
     let found: Vec<Found> = found.collect();
-    if let Some(c) = found.iter().find(|c| c.finding.contains("TPC0545")) {
+    let absent = |c: &&Found| c.finding.contains("TPC0545") && !c.finding.contains("CXX=");
+    if let Some(c) = found.iter().find(absent) {
         tpc_op_cases::skip(&c.finding);
         return None;
     }
@@ -71,13 +72,31 @@ fn sound_devices_pass_all_checks() {
         "operating system",
         "devices",
         "write and read on cuda:1",
+        "copies during launches on cuda:1",
         "exchange cuda:1 to cuda:0",
+        "exchange during launches cuda:0 to cuda:1",
+        "flags on cuda:0,cuda:1",
+        "product kernels on cuda:0",
+        "prompt attention kernels on cuda:1",
         "dense logits on cuda:0,cuda:1",
         "expert logits on cuda:1,cuda:1",
         "early launches on cuda:0",
+        "all-reduce on cuda:0,cuda:0",
+        "all-reduce on cuda:0,cuda:1",
         "link cuda:0 to cuda:1",
     ] {
         assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    for c in found.iter().filter(|c| c.name.contains("all-reduce")) {
+        let figures = &c.json["figures"];
+        for size in ["16_kib", "256_kib", "4_mib"] {
+            let time = figures[format!("all_reduce_{size}_us")].as_f64();
+            assert!(time.unwrap() > 0.0, "{}: {figures}", c.name);
+        }
+    }
+    for c in found.iter().filter(|c| c.json["section"] == "kernels") {
+        let cases = c.json["figures"]["cases"].as_f64();
+        assert!(cases.unwrap() >= 3.0, "{}: {}", c.name, c.finding);
     }
     let link = found.iter().find(|c| c.name == "link cuda:0 to cuda:1");
     let figures = &link.unwrap().json["figures"];
@@ -105,7 +124,27 @@ fn every_planted_fault_is_found() {
         ("wrong-peer-data", "failed", &["exchange"][..]),
         ("slow-link", "warning", &["link"]),
         ("wrong-kernel", "failed", &["dense logits"]),
-        ("missing-symbol", "failed", &["dense kernels"]),
+        ("wrong-norm", "failed", &["norm kernels", "dense logits"]),
+        (
+            "unordered-writes",
+            "failed",
+            &[
+                "order of writes",
+                "copies during launches",
+                "exchange during",
+            ],
+        ),
+        (
+            "missing-symbol",
+            "failed",
+            &[
+                "flags",
+                "norm kernels",
+                "product kernels",
+                "dense kernels",
+                "all-reduce",
+            ],
+        ),
         ("out-of-memory", "failed", &["allocation"]),
         ("no-link", "warning", &["peer access"]),
         ("wrong-link", "failed", &["peer access"]),
@@ -114,6 +153,14 @@ fn every_planted_fault_is_found() {
         let ran = doctor(fault, &words);
         let Some(found) = checks(&ran) else { return };
         only(&found, status, names);
+        if fault == "wrong-norm" {
+            let failed = found.iter().find(|c| c.status == "failed").unwrap();
+            let finding = &failed.finding;
+            for part in ["rms_norm of f", " with seed ", ": element "] {
+                assert!(finding.contains(part), "{part}: {finding}");
+            }
+            assert!(failed.json["cure"].as_str().unwrap().contains("--seed"));
+        }
         let other = if status == "failed" {
             "warning"
         } else {
@@ -190,7 +237,7 @@ fn a_machine_without_a_driver_fails() {
     }
     assert_eq!((ran.status, &json["verdict"]), (1, &Json::from("fails")));
     assert!(driver["finding"].as_str().unwrap().contains("TPC054"));
-    let of_device = ["copies", "peers", "models", "measurements"];
+    let of_device = ["copies", "peers", "kernels", "models", "measurements"];
     let of_device = |c: &&Json| of_device.contains(&c["section"].as_str().unwrap());
     let later: Vec<&Json> = checks.iter().filter(of_device).collect();
     assert!(!later.is_empty());
@@ -204,8 +251,73 @@ fn wrong_usage_is_refused() {
     refuses(&wrong(&["--devices", "cuda:"]), 2, "TPC0400");
     refuses(&wrong(&["--executor", "cpu"]), 2, "TPC0400");
     refuses(&wrong(&["--limit", "0"]), 2, "TPC0400");
+    refuses(&wrong(&["--seed", "x"]), 2, "TPC0400");
     refuses(&wrong(&["model.gguf"]), 2, "TPC0400");
     let folder = ["--write-topology", "no/such/folder/t.ron"];
     refuses(&wrong(&folder), 2, "TPC0402");
     refuses(&doctor("gremlin", &["--quick"]), 2, "TPC0400");
+}
+
+#[test]
+fn another_seed_has_other_cases() {
+    let words = ["--quick", "--format", "json", "--limit", "150", "--seed"];
+    let ran = doctor("wrong-norm", &[&words[..], &["7"]].concat());
+    let Some(found) = checks(&ran) else { return };
+    let failed = found.iter().find(|c| c.status == "failed").unwrap();
+    let seeds = ["seed 7:", "seed 8:", "seed 9:"];
+    let finding = &failed.finding;
+    assert!(seeds.iter().any(|s| finding.contains(s)), "{finding}");
+}
+
+#[test]
+fn devices_are_measured() {
+    let probe = |format: &str| -> Ran {
+        let mut command = Command::new(TPC);
+        command.args(["devices", "--probe", "--executor", "emulated-cuda"]);
+        command
+            .args(["--devices", "cuda:0,cuda:2", "--format", format])
+            .stdin(Stdio::null())
+            .env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
+        command.output().unwrap().into()
+    };
+    let ran = probe("json");
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    let probe_checks = json["probe"].as_array().unwrap();
+    let named = |name: &str| probe_checks.iter().find(|c| c["name"] == name);
+    if ran.stdout.contains("TPC0545") {
+        return tpc_op_cases::skip("no C++ compiler");
+    }
+    assert_eq!(ran.status, 0, "{}", ran.stdout);
+    assert!(json["here"]["cpu"].is_object());
+    let sum = named("all-reduce on cuda:0,cuda:2").unwrap();
+    assert!(sum["figures"]["all_reduce_16_kib_us"].as_f64().unwrap() > 0.0);
+    let link = named("link cuda:2 to cuda:0").unwrap();
+    assert!(link["figures"]["bandwidth_gb_per_s"].as_f64().unwrap() > 0.0);
+    assert!(named("dense kernels on cuda:0").is_none());
+    let ran = probe("table");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for part in ["this machine\n", "measurements\n", "all-reduce on"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    refuses(
+        &tpc(["devices", "--executor", "emulated-cuda"]),
+        2,
+        "TPC0400",
+    );
+    refuses(&tpc(["devices", "3090", "--probe"]), 2, "TPC0400");
+}
+
+#[test]
+fn a_named_compiler_must_run() {
+    let mut command = Command::new(TPC);
+    command.args(["doctor", "--executor", "emulated-cuda", "--quick"]);
+    command.args(["--format", "json"]).stdin(Stdio::null());
+    command.env("CXX", "/nonexistent/c++");
+    let ran: Ran = command.output().unwrap().into();
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert!(
+        ran.stdout.contains("CXX=/nonexistent/c++"),
+        "{}",
+        ran.stdout
+    );
 }

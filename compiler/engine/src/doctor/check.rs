@@ -83,6 +83,10 @@ pub(super) enum Quick {
     Skip,
 }
 
+/// The function of a check. It returns the finding about a subject.
+pub(super) type RunCheck<D> =
+    Box<dyn Fn(&mut Bench<D>, &[usize]) -> Result<Finding, CheckError> + Send + Sync>;
+
 /// An entry of the table of checks.
 pub(super) struct Check<D: Driver> {
     pub(super) section: Section,
@@ -93,7 +97,7 @@ pub(super) struct Check<D: Driver> {
     pub(super) after: &'static [&'static str],
     /// The time limit, as a multiple of the usual limit.
     pub(super) patience: u32,
-    pub(super) run: fn(&mut Bench<D>, &[usize]) -> Result<Finding, CheckError>,
+    pub(super) run: RunCheck<D>,
 }
 
 /// A check with one of its subjects.
@@ -136,15 +140,18 @@ impl<D: Driver> Check<D> {
 pub(super) struct Bench<D: Driver> {
     pub(super) setup: Setup<D>,
     pub(super) quick: bool,
+    /// The first seed of random cases.
+    pub(super) seed: u64,
     driver: Option<D>,
     pub(super) models: BTreeMap<&'static str, SmallModel>,
 }
 
 impl<D: Driver> Bench<D> {
-    pub(super) fn new(setup: Setup<D>, quick: bool) -> Bench<D> {
+    pub(super) fn new(setup: Setup<D>, quick: bool, seed: u64) -> Bench<D> {
         Bench {
             setup,
             quick,
+            seed,
             driver: None,
             models: BTreeMap::new(),
         }

@@ -28,7 +28,10 @@ const SLOW: f64 = 1e9;
 const SLOW_EMULATED: f64 = 30e6;
 
 /// Returns the shortest time of a launch in seconds, after one launch for warming up.
-fn shortest<D: Driver>(driver: &mut D, graph: Graph) -> std::result::Result<f64, DriverError> {
+pub(super) fn shortest<D: Driver>(
+    driver: &mut D,
+    graph: Graph,
+) -> std::result::Result<f64, DriverError> {
     let mut best = f64::INFINITY;
     for run in 0..=RUNS {
         let start = Instant::now();

@@ -12,6 +12,21 @@ type Result = std::result::Result<Finding, CheckError>;
 const CURE: &str =
     "turn off the IOMMU and PCIe ACS in the firmware; `nvidia-smi topo -p2p r` shows the links";
 
+/// Grants two devices access to each other's memory. Returns false if they have no link.
+pub(super) fn join<D: Driver>(
+    driver: &mut D,
+    devices: &[usize],
+) -> std::result::Result<bool, DriverError> {
+    for (reader, owner) in [(0, 1), (1, 0)] {
+        match driver.grant(device(devices[reader]), device(devices[owner])) {
+            Ok(()) => {}
+            Err(DriverError::NoPeerAccess { .. }) => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
 pub(super) fn access<D: Driver>(bench: &mut Bench<D>, subject: &[usize]) -> Result {
     let (reader, owner) = (device(subject[1]), device(subject[0]));
     match bench.driver()?.grant(reader, owner) {

@@ -41,6 +41,8 @@ pub enum Section {
     Copies,
     /// Copies between devices.
     Peers,
+    /// Kernels on random cases.
+    Kernels,
     /// Small models.
     Models,
     /// Bandwidths and latencies.
@@ -49,11 +51,12 @@ pub enum Section {
 
 impl Section {
     /// All sections, in order.
-    pub const ALL: [Section; 6] = [
+    pub const ALL: [Section; 7] = [
         Section::System,
         Section::Driver,
         Section::Copies,
         Section::Peers,
+        Section::Kernels,
         Section::Models,
         Section::Measurements,
     ];
@@ -65,6 +68,7 @@ impl Section {
             Section::Driver => "driver",
             Section::Copies => "copies",
             Section::Peers => "peers",
+            Section::Kernels => "kernels",
             Section::Models => "models",
             Section::Measurements => "measurements",
         }
@@ -132,6 +136,13 @@ impl CheckError {
             text: text.into(),
             cure: cure.trim_end_matches('.').to_owned(),
         }
+    }
+
+    /// Prepends the subject of the error.
+    #[must_use]
+    pub(super) fn at(self, subject: &str) -> CheckError {
+        let text = format!("{subject}: {}", self.text);
+        CheckError { text, ..self }
     }
 }
 

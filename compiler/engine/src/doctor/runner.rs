@@ -16,6 +16,10 @@ pub struct Options {
     pub quick: bool,
     /// The time limit of a check. Checks that compile kernels have ten times this limit.
     pub limit: Duration,
+    /// The first seed of random cases.
+    pub seed: u64,
+    /// The sections to run, in the order of [`Section::ALL`].
+    pub sections: &'static [Section],
 }
 
 enum Message {
@@ -42,7 +46,8 @@ pub fn run<D: Driver + 'static>(
         observe,
     };
     let mut hung: Option<String> = None;
-    for section in Section::ALL {
+    let wanted = |s: &Section| options.sections.contains(s);
+    for section in Section::ALL.into_iter().filter(wanted) {
         let table = run.table.iter().enumerate();
         let of_section = table.filter(|(_, c)| c.section == section);
         let jobs = of_section.flat_map(|(i, c)| c.jobs(i, &setup.cards, options.quick));
@@ -112,11 +117,11 @@ impl<D: Driver + 'static> Run<'_, D> {
             failures: self.failures.clone(),
             send,
         };
-        let (setup, quick) = (setup.clone(), self.options.quick);
+        let (setup, options) = (setup.clone(), self.options);
         let cards = setup.cards.clone();
         let spawned = thread::Builder::new()
             .name("doctor".to_owned())
-            .spawn(move || worker.run(Bench::new(setup, quick)));
+            .spawn(move || worker.run(Bench::new(setup, options.quick, options.seed)));
         if let (Err(e), Some(job)) = (spawned, jobs.first()) {
             let cure = "raise the limit of processes (`ulimit -u`)";
             self.add(job, Finding::failed(format!("no thread: {e}"), cure));

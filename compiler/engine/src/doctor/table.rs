@@ -2,7 +2,9 @@ use tpc_cuda::Driver;
 
 use super::check::{Check, Each, Quick};
 use super::report::Section;
-use super::{copies, driver, measurements, models, peers, system};
+use super::{
+    all_reduce, copies, driver, flags, kernels, measurements, models, peers, races, system,
+};
 
 use Each::{Device, Machine, Pair, Twin, Way};
 
@@ -18,7 +20,7 @@ macro_rules! check {
                 quick: Quick::All,
                 after: &[],
                 patience: 1,
-                run: $run,
+                run: Box::new($run),
             }
         }
     };
@@ -61,12 +63,36 @@ const EXPERTS: &[&str] = &[
     "expert kernels",
 ];
 
+/// The checks that kernels on one device need.
+const KERNELS: &[&str] = &["driver", "devices", "allocation", "kernel compiler"];
+
 /// The time for compiling kernels, as a multiple of the usual limit.
 const COMPILING: u32 = 10;
 
+/// Returns the checks of kernels: one per family.
+fn families<D: Driver + 'static>() -> Vec<Check<D>> {
+    let mut out = vec![
+        check!(Kernels, "product kernels", [Device], kernels::products,
+            after: KERNELS, quick: Quick::First, patience: COMPILING),
+    ];
+    out.extend(kernels::FAMILIES.iter().map(|family| Check {
+        section: Section::Kernels,
+        name: family.name,
+        each: &[Device],
+        quick: match family.is_quick() {
+            true => Quick::First,
+            false => Quick::Skip,
+        },
+        after: KERNELS,
+        patience: COMPILING,
+        run: Box::new(move |bench, on| kernels::family(family, bench, on)),
+    }));
+    out
+}
+
 /// Returns all checks, in order. A new check is one entry.
 pub(super) fn checks<D: Driver + 'static>() -> Vec<Check<D>> {
-    vec![
+    let mut out = vec![
         check!(System, "operating system", [Machine], system::platform),
         check!(System, "C library", [Machine], system::c_library),
         check!(System, "CPU", [Machine], system::cpu),
@@ -81,8 +107,12 @@ pub(super) fn checks<D: Driver + 'static>() -> Vec<Check<D>> {
         check!(Copies, "page-locked memory", [Device], copies::page_locked, after: READY),
         check!(Copies, "copy in memory", [Device], copies::within, after: READY),
         check!(Copies, "order of writes", [Device], copies::order, after: READY),
+        check!(Copies, "copies during launches", [Device], races::during_launches, after: READY),
         check!(Peers, "peer access", [Way], peers::access, after: READY),
         check!(Peers, "exchange", [Way], peers::exchange, after: LINKED),
+        check!(Peers, "exchange during launches", [Way], races::during_launches, after: EXCHANGED),
+        check!(Peers, "flags", [Pair], flags::flags,
+            after: COMPILED, quick: Quick::First, patience: COMPILING),
         check!(Models, "dense kernels", [Device, Twin, Pair], models::dense_kernels,
             after: COMPILED, quick: Quick::First, patience: COMPILING),
         check!(Models, "dense logits", [Device, Twin, Pair], models::dense_logits,
@@ -95,10 +125,14 @@ pub(super) fn checks<D: Driver + 'static>() -> Vec<Check<D>> {
             after: COMPILED, quick: Quick::Skip, patience: COMPILING),
         check!(Models, "expert logits", [Device, Twin, Pair], models::expert_logits,
             after: EXPERTS, quick: Quick::Skip),
+        check!(Measurements, "all-reduce", [Twin, Pair], all_reduce::all_reduce,
+            after: COMPILED, quick: Quick::First, patience: COMPILING),
         check!(Measurements, "host to device", [Device], measurements::to_device, after: READY),
         check!(Measurements, "device to host", [Device], measurements::to_host, after: READY),
         check!(Measurements, "device memory", [Device], measurements::within, after: READY),
         check!(Measurements, "launch", [Device], measurements::launch, after: READY),
         check!(Measurements, "link", [Way], measurements::link, after: EXCHANGED),
-    ]
+    ];
+    out.extend(families());
+    out
 }

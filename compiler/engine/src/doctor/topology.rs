@@ -2,6 +2,7 @@ use std::fmt::Write;
 
 use tpc_core::cards::{CardMatch, find, table};
 
+use super::all_reduce::SIZES;
 use super::measurements::{BANDWIDTH, LATENCY};
 use super::report::{Checked, Report};
 
@@ -14,6 +15,7 @@ fn figure(checked: &Checked, name: &str) -> Option<f64> {
 }
 
 /// The worst measurement of a link in both directions.
+#[derive(Clone, Copy)]
 struct Measured {
     bandwidth: f64,
     latency: f64,
@@ -34,6 +36,21 @@ impl Measured {
         };
         let slowest = found.fold(none, worse);
         slowest.bandwidth.is_finite().then_some(slowest)
+    }
+
+    /// Returns the link with which the cost model gives the measured times of the smallest and the largest all-reduce.
+    /// The model's time on two devices is the latency, plus the operand's bytes at the bandwidth.
+    fn with_all_reduce(self, all_reduce: &Checked) -> Option<Measured> {
+        let [(small, first), .., (large, last)] = SIZES;
+        let (least, most) = (figure(all_reduce, first)?, figure(all_reduce, last)?);
+        let per_byte = (most - least).max(0.0) / (large - small) as f64;
+        // A microsecond per kilobyte is 1 GB/s.
+        let bandwidth = self.bandwidth.min(1e-3 / per_byte.max(1e-9));
+        let latency = least - small as f64 / bandwidth * 1e-3;
+        Some(Measured {
+            bandwidth,
+            latency: latency.max(self.latency),
+        })
     }
 
     fn text(&self) -> String {
@@ -78,7 +95,10 @@ pub fn topology(report: &Report) -> Option<String> {
             let both = |c: &Checked| {
                 c.check == "link" && c.cards.contains(first) && c.cards.contains(second)
             };
-            if let Some(measured) = Measured::slowest(report, both) {
+            if let Some(link) = Measured::slowest(report, both) {
+                let mut sums = report.checks.iter().filter(|c| c.check == "all-reduce");
+                let sum = sums.find(|c| c.cards == [*first, *second]);
+                let measured = sum.and_then(|c| link.with_all_reduce(c)).unwrap_or(link);
                 let _ = writeln!(out, "        (a: {a}, b: {b}, link: {}),", measured.text());
             }
         }
@@ -149,5 +169,32 @@ mod tests {
         let host = file.host_link.expect("a link");
         assert_eq!((host.bandwidth, host.latency_us), (24e9, 9.0));
         assert_eq!(topology(&Report::default()), None);
+    }
+
+    #[test]
+    fn an_all_reduce_gives_latency_and_bandwidth() {
+        let link = Measured {
+            bandwidth: 50.0,
+            latency: 3.0,
+        };
+        let times = |least: f64, most: f64| {
+            let finding = Finding::ok("")
+                .with(SIZES[0].1, least)
+                .with(SIZES[2].1, most);
+            let checked = Checked {
+                finding,
+                ..measured("all-reduce", &[0, 1], 1.0, 1.0)
+            };
+            let found = link.with_all_reduce(&checked).expect("both times");
+            (found.bandwidth.round(), found.latency.round())
+        };
+        // 4 MiB - 16 KiB in 418 µs are 10 GB/s; 16 KiB take 2 µs.
+        assert_eq!(times(12.0, 12.0 + 417.8), (10.0, 10.0));
+        // The copies limit the bandwidth and the latency.
+        assert_eq!(times(2.0, 2.0), (50.0, 3.0));
+        assert!(
+            link.with_all_reduce(&measured("link", &[0, 1], 1.0, 1.0))
+                .is_none()
+        );
     }
 }

@@ -98,7 +98,7 @@ impl DeviceView {
         last + self.dtype.block_bytes() as usize
     }
 
-    fn encode(&self, out: &mut Vec<u8>) -> Result<(), ExecError> {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) -> Result<(), ExecError> {
         out.extend(self.address.to_ne_bytes());
         for n in self.at.dims {
             let n = u32::try_from(n).map_err(|_| ExecError::Size {
@@ -335,7 +335,7 @@ pub(super) struct Faults(Vec<Memory>);
 
 impl Faults {
     /// The bytes of a flag, the launch, the index and the bound.
-    const BYTES: usize = 24;
+    pub(super) const BYTES: usize = 24;
 
     pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Faults, ExecError> {
         let mut out = Faults(Vec::new());

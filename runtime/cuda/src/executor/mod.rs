@@ -24,6 +24,7 @@ mod programmatic_edges;
 mod requirements;
 mod roles;
 mod snapshot;
+mod standalone;
 mod stepped;
 mod task;
 mod task_builder;
@@ -60,6 +61,7 @@ pub use kernel_node::kernel_node;
 pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges, LaunchMode};
+pub use standalone::{StandaloneLaunch, TensorView, load_kernels};
 
 /// Runs a [`Program`] on a driver. Device `i` of the program is device `i` of the driver.
 pub struct CudaExecutor<D: Driver> {

@@ -106,6 +106,15 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Returns the relative error that the kernel adds to the error of f32 arithmetic: attention of prompts rounds its
+    /// weights and decoded values to f16.
+    pub fn rounding(&self) -> f64 {
+        match self.instance.name().starts_with("flash_prefill") {
+            true => 6e-4,
+            false => 0.0,
+        }
+    }
+
     pub(super) fn with_scratch(self, scratch: Scratch) -> Kernel {
         Kernel { scratch, ..self }
     }

@@ -30,6 +30,25 @@ impl Planes {
         self.groups * 32 / block * self.dtype.block_bytes() as usize
     }
 
+    /// Returns the memory of a weight with these rows: all planes, at their [offsets](Planes::offsets). The gaps after
+    /// planes contain the byte `gap`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the buffer does not have the size of whole rows.
+    pub fn packed(&self, rows: &[u8], threads: usize, gap: u8) -> Result<Vec<u8>, PackError> {
+        let n = rows.len() / self.file_bytes();
+        let offsets = self.offsets(n as u64);
+        let (offsets, end) = offsets.expect("invariant: the rows are in memory");
+        let mut parts = self.row_bytes().map(|bytes| vec![gap; bytes * n]);
+        self.pack(rows, parts.each_mut().map(Vec::as_mut_slice), threads)?;
+        let mut out = vec![gap; end as usize];
+        for (part, at) in parts.iter().zip(offsets) {
+            out[at as usize..at as usize + part.len()].copy_from_slice(part);
+        }
+        Ok(out)
+    }
+
     /// Packs whole rows into planes, with `threads` threads.
     ///
     /// # Errors

@@ -5,10 +5,12 @@ use tpc_cuda::kernels::Kernel;
 use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
 use tpc_ir::op::FlashAttn;
-use tpc_op_cases::{Arg, CACHES, Case, Random, Stored, difference, expected, operands};
+use tpc_op_cases::{
+    Arg, CACHES, Case, Random, Stored, aligned_results, difference, expected, operands,
+};
 use tpc_runtime::Data;
 
-use super::{Rig, kernel, results, rig};
+use super::{Rig, kernel, rig};
 
 /// The elements in a row of K and of V, tokens, heads, KV heads, cells.
 #[derive(Clone, Copy)]
@@ -95,7 +97,7 @@ fn run(
         kernel.instance.name().starts_with("flash_decode"),
         "{case:?}"
     );
-    let outputs = results(case, stored, random);
+    let outputs = aligned_results(case, stored, random);
     let left = rig.launch((&kernel, size), (stored.to_vec(), outputs), None);
     let mut left = left.unwrap_or_else(|e| panic!("{e}: {case:?}"));
     (

@@ -6,7 +6,7 @@ mod planted;
 mod prompt;
 mod rig;
 
-use rig::{Rig, kernel, results, rig, tolerated};
+use rig::{Rig, kernel, rig, tolerated};
 use tpc_cuda::kernels::{Request, Tensor as Sizes, select};
 use tpc_cuda_emulator::Build;
 use tpc_ir::DType;

@@ -5,11 +5,11 @@ use tpc_cuda::kernels::Kernel;
 use tpc_cuda::{Device, Driver, Module};
 use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
-use tpc_op_cases::{CACHES, Case, Random, Stored, difference, expected, operands};
+use tpc_op_cases::{CACHES, Case, Random, Stored, aligned_results, difference, expected, operands};
 use tpc_runtime::Data;
 
 use super::attention::{self, Sizes, cut, elements};
-use super::{Rig, kernel, results, rig, tolerated};
+use super::{Rig, kernel, rig, tolerated};
 
 fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, Option<[u64; 2]>) {
     let (kernel, size) = kernel(case).expect("a kernel");
@@ -18,7 +18,7 @@ fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, Option<[u64; 2
     let packed = operands(case, random).into_iter().map(Stored::packed);
     let stored: Vec<Stored> = packed.collect();
     let wanted = expected(case, &stored);
-    let outputs = results(case, &stored, random);
+    let outputs = aligned_results(case, &stored, random);
     let left = rig.launch((&kernel, size), (stored, outputs), None);
     let mut left = left.unwrap_or_else(|e| panic!("{e}: {name}"));
     let found = left.results.remove(0);
@@ -261,8 +261,9 @@ fn right(text: String, kernel: &Kernel, case: &Case, random: &Random) -> Option<
     let function = rig
         .driver
         .function(module.expect("the module compiles"), &name);
-    rig.functions.insert(name, function.expect("a kernel"));
-    let outputs = results(case, &stored, random);
+    let instance = kernel.instance.clone();
+    rig.functions.insert(instance, function.expect("a kernel"));
+    let outputs = aligned_results(case, &stored, random);
     let left = rig.launch((kernel, None), (stored, outputs), None);
     Some(left.is_ok_and(|mut left| {
         let found = left.results.remove(0);

@@ -1,18 +1,19 @@
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tpc_cuda::kernels::{Kernel, Request, Tensor as Sizes, select};
+use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor as Sizes, select};
 use tpc_cuda::{
-    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node,
+    Device, Driver, DriverError, Endpoint, Function, GraphSpec, Memory, StandaloneLaunch,
+    TensorView, Work, load_kernels,
 };
 use tpc_cuda_emulator::{Build, EmulatedOptions};
 use tpc_ir::Dim;
 use tpc_op_cases::suite::{ExecutorUnderTest, Failure};
-use tpc_op_cases::{Case, Random, Stored, operands};
+use tpc_op_cases::{Case, Random, Stored, aligned_operands, aligned_results};
 use tpc_test_devices::TestDriver;
 
 pub(super) struct Rig {
     pub(super) driver: TestDriver,
-    pub(super) functions: HashMap<String, Function>,
+    pub(super) functions: BTreeMap<Instance, Function>,
 }
 
 /// The tensors after a launch, and the index out of range with its bound.
@@ -34,7 +35,7 @@ pub(super) fn rig(seed: u64, build: Build) -> Option<Rig> {
     let driver = TestDriver::new(options)?;
     Some(Rig {
         driver,
-        functions: HashMap::new(),
+        functions: BTreeMap::new(),
     })
 }
 
@@ -54,16 +55,13 @@ impl Rig {
     }
 
     fn function(&mut self, kernel: &Kernel) -> Result<Function, DriverError> {
-        let name = kernel.instance.entry();
-        if let Some(known) = self.functions.get(&name) {
+        if let Some(known) = self.functions.get(&kernel.instance) {
             return Ok(*known);
         }
-        let source = kernel.instance.single_kernel_source();
-        let module = Module::new(source.name, source.text);
-        let module = self.driver.load(Device(0), &module)?;
-        let function = self.driver.function(module, &name)?;
-        self.functions.insert(name, function);
-        Ok(function)
+        let only = BTreeSet::from([kernel.instance.clone()]);
+        let loaded = load_kernels(&mut self.driver, Device(0), &only)?;
+        self.functions.extend(loaded);
+        Ok(self.functions[&kernel.instance])
     }
 
     /// Runs a kernel on copies of tensors. `in_place` names an operand and the result that shares its memory.
@@ -74,7 +72,7 @@ impl Rig {
         in_place: Option<(usize, usize)>,
     ) -> Result<Left, DriverError> {
         let function = self.function(kernel)?;
-        let mut frame = Vec::new();
+        let mut views = Vec::new();
         let mut memories = Vec::new();
         for (i, stored) in operands.iter().chain(&results).enumerate() {
             let shared = match in_place {
@@ -87,71 +85,48 @@ impl Rig {
             };
             memories.push(memory);
             let stored = shared.map_or(stored, |operand| &operands[operand]);
-            frame.extend((memory.address + stored.offset() as u64).to_ne_bytes());
-            let sizes = stored.dims().map(|n| (n as u32).to_ne_bytes());
-            frame.extend(sizes.as_flattened());
-            let strides = stored.strides().map(|n| (n as u64).to_ne_bytes());
-            frame.extend(strides.as_flattened());
+            views.push(TensorView {
+                address: memory.address + stored.offset() as u64,
+                dims: stored.dims(),
+                strides: stored.strides(),
+            });
         }
-        if let Some(size) = size {
-            frame.extend([0; 8]);
-            frame.extend((size as u32).to_ne_bytes());
-            frame.extend([0; 44]);
-        }
-        let counters = self.memory(&vec![0; kernel.scratch.counters as usize]);
-        let parts = self
-            .driver
-            .allocate(Device(0), kernel.scratch.parts.max(1))?;
-        if !kernel.scratch.is_none() {
-            for memory in [counters, parts] {
-                frame.extend(memory.address.to_ne_bytes());
-                frame.extend([0; 48]);
-            }
-        }
-        let frame = self.memory(&frame);
-        let params = self.memory(&kernel.params);
-        let fault = self.memory(&[0; 24]);
+        let driver = &mut self.driver;
+        let on = (Device(0), function);
+        let launch = StandaloneLaunch::new(driver, on, kernel, &views, size)?;
         let mut spec = GraphSpec::default();
-        let addresses = [frame.address, params.address, fault.address];
-        let node = kernel_node(kernel, function, addresses, 0);
-        spec.push(kernel.instance.name(), Work::Kernel(node), &[]);
-        let graph = self.driver.instantiate(spec)?;
-        self.driver.launch(graph)?;
-        let done = self.driver.synchronize();
-        self.driver.discard(graph)?;
-        let mut told = [0; 24];
-        self.driver.read(at(&fault), &mut told)?;
-        let mut counted = vec![1; kernel.scratch.counters as usize];
-        self.driver.read(at(&counters), &mut counted)?;
-        let read = memories.iter().map(|m| self.driver.bytes_read(*m));
+        spec.push(kernel.instance.name(), Work::Kernel(launch.node()), &[]);
+        let graph = driver.instantiate(spec)?;
+        driver.launch(graph)?;
+        let done = driver.synchronize();
+        driver.discard(graph)?;
+        let fault = launch.fault(driver)?;
+        let has_zero_counters = launch.has_zero_counters(driver, kernel)?;
+        let read = memories.iter().map(|m| driver.bytes_read(*m));
         let read = read.collect();
         let count = operands.len();
         for (memory, stored) in memories.iter().zip(operands.iter_mut()) {
-            self.driver.read(at(memory), stored.bytes_mut())?;
+            driver.read(at(memory), stored.bytes_mut())?;
         }
         if in_place.is_none() {
             for (memory, stored) in memories[count..].iter().zip(results.iter_mut()) {
-                self.driver.read(at(memory), stored.bytes_mut())?;
+                driver.read(at(memory), stored.bytes_mut())?;
             }
         }
         let shared = |i: usize| in_place.is_some_and(|(_, result)| i == count + result);
         for (i, memory) in memories.into_iter().enumerate() {
             if !shared(i) {
-                self.driver.free(memory)?;
+                driver.free(memory)?;
             }
         }
-        for memory in [frame, params, fault, counters, parts] {
-            self.driver.free(memory)?;
-        }
+        launch.free(driver)?;
         done?;
-        assert!(counted.iter().all(|b| *b == 0), "counters are left zero");
-        let (words, _) = told.as_chunks::<8>();
-        let [head, index, bound] = [0, 1, 2].map(|i| i64::from_ne_bytes(words[i]));
+        assert!(has_zero_counters, "counters are left zero");
         Ok(Left {
             operands,
             results,
             read,
-            fault: (head as u32 != 0).then_some((index, bound)),
+            fault,
         })
     }
 }
@@ -170,25 +145,10 @@ pub(super) fn kernel(case: &Case) -> Result<(Kernel, Option<u64>), Failure> {
     Ok((kernel, size))
 }
 
-/// Returns result memory with a pattern, or a copy of an updated tensor.
-pub(super) fn results(case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
-    let shapes = case.shapes().into_iter();
-    match case.op.is_update() {
-        true => vec![operands[0].clone()],
-        false => shapes
-            .map(|s| Stored::poison(s, random).aligned())
-            .collect(),
-    }
-}
-
-/// Adds the tolerance of the kernel: attention weights of prompts, and decoded values, have the 11 bits of f16.
+/// Adds the rounding of the kernel to the tolerance.
 pub(super) fn tolerated(case: &Case, kernel: &Kernel) -> Case {
-    let more = match kernel.instance.name().starts_with("flash_prefill") {
-        true => 6e-4,
-        false => 0.0,
-    };
     Case {
-        tolerance: case.tolerance + more,
+        tolerance: case.tolerance + kernel.rounding(),
         ..case.clone()
     }
 }
@@ -218,12 +178,11 @@ impl ExecutorUnderTest for Rig {
     }
 
     fn operands(&self, case: &Case, random: &Random) -> Vec<Stored> {
-        let stored = operands(case, random).into_iter();
-        stored.map(Stored::aligned).collect()
+        aligned_operands(case, random)
     }
 
     fn results(&self, case: &Case, operands: &[Stored], random: &Random) -> Vec<Stored> {
-        results(case, operands, random)
+        aligned_results(case, operands, random)
     }
 
     fn tolerance(&self, case: &Case) -> f64 {

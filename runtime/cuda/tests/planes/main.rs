@@ -33,15 +33,8 @@ impl Weight {
             .collect();
         let mut values = vec![0.0; rows * dims[0]];
         dequantise(dtype, &file, &mut values).expect("a decoder");
-        let (offsets, end) = planes.offsets(rows as u64).expect("small");
-        let mut bytes = vec![0xa5; end as usize];
-        let mut parts = planes.row_bytes().map(|n| vec![0xa5; n * rows]);
-        let threads = random.within(1, 3);
-        let packed = planes.pack(&file, parts.each_mut().map(Vec::as_mut_slice), threads);
-        packed.expect("whole rows");
-        for (part, at) in parts.iter().zip(offsets) {
-            bytes[at as usize..at as usize + part.len()].copy_from_slice(part);
-        }
+        let packed = planes.packed(&file, random.within(1, 3), 0xa5);
+        let bytes = packed.expect("whole rows");
         Weight {
             dtype,
             dims,
