@@ -3,6 +3,17 @@ use std::time::Duration;
 
 use super::measure::Measured;
 
+/// Longer names of kernels, with many template arguments, end with an ellipsis.
+const LONGEST: usize = 60;
+
+fn short(name: &str) -> String {
+    if name.chars().count() <= LONGEST {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(LONGEST - 1).collect();
+    format!("{kept}…")
+}
+
 /// Lists the time per kernel and repetition on the first device, slowest first. The rest of the total is host time:
 /// inputs, masks, logits.
 pub(super) fn report(m: &Measured) -> String {
@@ -10,7 +21,8 @@ pub(super) fn report(m: &Measured) -> String {
     let whole: Duration = m.times.iter().sum();
     let mut kernels: Vec<_> = m.profile.iter().collect();
     kernels.sort_by(|a, b| b.time.cmp(&a.time).then(a.kernel.cmp(&b.kernel)));
-    let width = kernels.iter().map(|k| k.kernel.len()).max().unwrap_or(0);
+    let names = kernels.iter().map(|k| short(&k.kernel));
+    let width = names.map(|n| n.chars().count()).max().unwrap_or(0);
     let width = width.max("between launches".len());
     let mut out = format!(
         "\n{}: {:.2} ms per run\n{:width$}  {:>8}  {:>10}  {:>7}\n",
@@ -30,7 +42,11 @@ pub(super) fn report(m: &Measured) -> String {
     for k in kernels {
         let time = k.time.as_secs_f64();
         sum += time;
-        line(&k.kernel, format!("{:.0}", k.calls as f64 / n), time);
+        line(
+            &short(&k.kernel),
+            format!("{:.0}", k.calls as f64 / n),
+            time,
+        );
     }
     line(
         "between launches",
