@@ -3,6 +3,17 @@ use std::time::Duration;
 
 use super::measure::Measured;
 
+/// Longer names of kernels, with many template arguments, end with an ellipsis.
+const LONGEST: usize = 60;
+
+fn short(name: &str) -> String {
+    if name.chars().count() <= LONGEST {
+        return name.to_owned();
+    }
+    let kept: String = name.chars().take(LONGEST - 1).collect();
+    format!("{kept}…")
+}
+
 /// Lists the time per kernel and repetition on the first device, slowest first, and the rate at which kernels of cards
 /// read weights. The rest of the total is host time:
 /// inputs, masks, logits.
@@ -11,7 +22,8 @@ pub(super) fn report(m: &Measured) -> String {
     let whole: Duration = m.times.iter().sum();
     let mut kernels: Vec<_> = m.profile.iter().collect();
     kernels.sort_by(|a, b| b.time.cmp(&a.time).then(a.kernel.cmp(&b.kernel)));
-    let width = kernels.iter().map(|k| k.kernel.len()).max().unwrap_or(0);
+    let names = kernels.iter().map(|k| short(&k.kernel));
+    let width = names.map(|n| n.chars().count()).max().unwrap_or(0);
     let width = width.max("between launches".len());
     let mut out = format!(
         "\n{}: {:.2} ms per run\n{:width$}  {:>8}  {:>10}  {:>7}  {:>6}\n",
@@ -40,7 +52,7 @@ pub(super) fn report(m: &Measured) -> String {
         let time = k.time.as_secs_f64();
         sum += time;
         let calls = format!("{:.0}", k.calls as f64 / n);
-        line(&k.kernel, calls, time, k.weight_bytes);
+        line(&short(&k.kernel), calls, time, k.weight_bytes);
     }
     line(
         "between launches",

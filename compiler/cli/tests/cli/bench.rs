@@ -226,7 +226,7 @@ fn kernels_of_emulated_cards_are_timed() {
     let model = model.to_str().unwrap();
     let mut command = Command::new(TPC);
     command.args(["bench", model]).args(QUICK);
-    command.args(["-t", "1", "-o", "json", "--profile"]);
+    command.args(["-t", "1", "-o", "json", "--profile", "-sm", "tensor"]);
     command.args(["--executor", "emulated-cuda", "--devices", "cuda:0,cuda:1"]);
     command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
     let ran: Ran = command.output().unwrap().into();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::support::{Ran, Scratch, TPC, refuses, tpc};
+use super::support::{Ran, Scratch, TPC, refuses, tpc, words};
 
 /// Builds a folder with a fake driver; prints a message if there is no C compiler.
 fn driver() -> Option<PathBuf> {
@@ -155,6 +155,23 @@ fn compile(scratch: &Scratch, out: &str, nvrtc: Option<&str>, options: &[&str]) 
         command.env("TPC_NVRTC", nvrtc);
     }
     command.output().unwrap().into()
+}
+
+#[test]
+fn a_named_compiler_of_kernels_must_exist() {
+    let scratch = Scratch::new();
+    scratch.model("llama-tiny");
+    let folder = scratch.path("");
+    let folder = folder.to_str().unwrap();
+    for (value, why) in [
+        ("/nonexistent", "no such file or folder"),
+        (folder, "no libnvrtc.so"),
+    ] {
+        let ran = compile(&scratch, "m.tpc", Some(value), &["--devices", "cuda:0"]);
+        refuses(&ran, 1, "TPC0555");
+        let text = words(&ran.stderr);
+        assert!(text.contains("TPC_NVRTC=") && text.contains(why), "{text}");
+    }
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn range(report: &PlanReport) -> String {
     match e.engine == Engine::Tpc.name() && on_cards {
         // docs/src/card-report.md has the measurements.
         true => out.push_str(
-            "if tpc's kernels match llama.cpp's: on an H100, decoding did, prompts took ten times as long",
+            "if tpc's kernels match llama.cpp's: on an H200, decoding did, prompts took 5 to 16 times as long",
         ),
         false => {
             let _ = write!(out, "estimated with the profile of {}", e.engine);

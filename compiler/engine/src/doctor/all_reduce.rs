@@ -126,8 +126,8 @@ impl<D: Driver> Sum<'_, D> {
             let mut operands: Vec<Memory> = self.buffers.iter().map(|b| b[from]).collect();
             if !self.staging.is_empty() {
                 let mut copied = Vec::new();
-                for (rank, of_rank) in kernels.iter().enumerate() {
-                    let what = (rank, &of_rank[1], functions);
+                for (rank, [_, copy]) in kernels.iter().enumerate() {
+                    let what = (rank, copy, functions);
                     let hop = [operands[rank], self.staging[rank]];
                     copied.push(self.push(what, &hop, (&mut spec, &last))?);
                 }
@@ -135,8 +135,8 @@ impl<D: Driver> Sum<'_, D> {
                 last = copied;
             }
             let mut summed = Vec::new();
-            for (rank, of_rank) in kernels.iter().enumerate() {
-                let what = (rank, &of_rank[0], functions);
+            for (rank, [sum, _]) in kernels.iter().enumerate() {
+                let what = (rank, sum, functions);
                 let views = [operands[0], operands[1], self.buffers[rank][to]];
                 summed.push(self.push(what, &views, (&mut spec, &last))?);
             }
