@@ -1,6 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use sha2::{Digest, Sha256};
 use tpc_cuda::DriverError;
@@ -195,6 +197,26 @@ impl Compiler {
                 log: String::from_utf8_lossy(&out.stderr).into_owned(),
             }),
         }
+    }
+
+    /// Compiles sources of a module at once, on all cores. [`compile`](Self::compile) then finds them, or reports what is
+    /// wrong with them.
+    pub(super) fn compile_ahead(&self, name: &str, sources: &[Arc<str>], build: Build) {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.min(sources.len());
+        if threads < 2 || self.prefix_header(&Self::flags(build)).is_err() {
+            return;
+        }
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let _ = self.compile(name, source, build);
+                    }
+                });
+            }
+        });
     }
 
     pub(super) fn compile(
