@@ -126,7 +126,7 @@ fn rows_repeat() {
         model.write(&mut out).unwrap();
         let header = parse(&out, out.len() as u64, "m.gguf").unwrap();
         let embedding = header.tensor("token_embd.weight").unwrap();
-        let at = header.data_offset as usize + embedding.offset as usize;
+        let at = embedding.offset as usize;
         out[at..at + 7 * 64 * 4].to_vec()
     };
     let text = "qwen3:layers=1,embd=64,vocab=7,type=f32";
