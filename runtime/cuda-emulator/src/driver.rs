@@ -213,9 +213,11 @@ impl Driver for EmulatedDriver {
     fn load(&mut self, device: Device, module: &Module) -> Result<ModuleHandle, DriverError> {
         self.device_info(device)?;
         // Images of separately compiled kernels are loaded on first use, once for all modules.
-        let sources: Vec<Arc<str>> = module.kernel_sources.values().cloned().collect();
-        self.compiler
-            .compile_ahead(&module.name, &sources, self.options.build);
+        if !self.modules.iter().any(|m| m.module == *module) {
+            let sources: Vec<Arc<str>> = module.kernel_sources.values().cloned().collect();
+            self.compiler
+                .compile_ahead(&module.name, &sources, self.options.build);
+        }
         let module_image = match module.kernel_sources.is_empty() {
             true => Some(self.image(&module.name, &module.source)?),
             false => None,
