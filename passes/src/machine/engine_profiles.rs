@@ -20,8 +20,8 @@ impl EngineProfile {
     }
 }
 
-/// tpc's profile: a design target. On an H100, tpc's kernels decode as fast as llama.cpp's, the minimum goal, but take ten
-/// times as long for prompts. Reductions are one-shot kernels of the program instead of calls between programs.
+/// tpc's profile: a design target with llama.cpp's kernels. On an H200, tpc's kernels decode as fast as this estimate;
+/// prompts take 5 to 16 times as long. Reductions are one-shot kernels of the program instead of calls between programs.
 static TPC: EngineProfile = EngineProfile {
     reduction_latencies: 1.0,
     reduction_growth: 0.5,

@@ -28,7 +28,7 @@ fn run(scratch: &Scratch, fault: &str, more: &[&str]) -> Ran {
     with_fault(fault, &[&command[..], &tokens, &executor, more].concat())
 }
 
-/// True if the machine has no C++ compiler.
+/// True, after a report, if a C++ compiler is missing.
 fn cannot_run(ran: &Ran) -> bool {
     let lacks = ran.stderr.contains("TPC0545");
     if lacks {

@@ -12,7 +12,7 @@ type Result = std::result::Result<Finding, CheckError>;
 const CURE: &str =
     "turn off the IOMMU and PCIe ACS in the firmware; `nvidia-smi topo -p2p r` shows the links";
 
-/// Grants two devices access to each other's memory. Returns false if they have no link.
+/// Grants two devices access to each other's memory. Returns false without a link.
 pub(super) fn join<D: Driver>(
     driver: &mut D,
     devices: &[usize],

@@ -144,7 +144,7 @@ pub struct TensorRecord {
     pub dims: [u64; RANK],
     /// The strides in bytes.
     pub strides: [u64; RANK],
-    /// The number of the region; `None` if the view has no memory.
+    /// The number of the region; `None` for an empty view.
     pub region: Option<u32>,
     /// The offset of the first element in the region.
     pub offset: u64,
@@ -153,7 +153,7 @@ pub struct TensorRecord {
 }
 
 impl TensorRecord {
-    /// Returns the name, or the value if the tensor has no name.
+    /// Returns the name of the tensor, or the value of an unnamed tensor.
     pub fn title(&self) -> &str {
         match self.name.is_empty() {
             true => &self.value,

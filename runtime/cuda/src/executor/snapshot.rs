@@ -174,7 +174,7 @@ impl ExecutorMemory<'_> {
         })
     }
 
-    /// Returns the aligned range of a view; `None` if the view has no memory.
+    /// Returns the aligned range of a view; `None` for an empty view.
     fn span(self, address: u64, bytes: u64) -> Option<Span> {
         let end = address.checked_add(bytes).filter(|_| bytes > 0)?;
         let mut all = self.arenas.memories().iter().chain(self.frames.memories());

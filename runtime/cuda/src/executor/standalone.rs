@@ -37,7 +37,7 @@ impl TensorView {
             dims: self.dims.map(|n| n as u64),
             strides: self.strides.map(|n| n as u64),
         };
-        // The encoded view has no element type.
+        // Encoding omits the element type.
         let view = DeviceView::new(self.address, DType::F32, &layout);
         let too_large = |e: ExecError| DriverError::Malformed {
             what: e.to_string(),

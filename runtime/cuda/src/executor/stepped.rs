@@ -51,7 +51,7 @@ impl Stepper<'_> {
     ) -> Result<(), ExecError> {
         let Some(run) = self.memory.launches.kernel_run(at) else {
             return Err(ExecError::Malformed {
-                what: format!("{} has no kernel", at.launch),
+                what: format!("{} does not run a kernel", at.launch),
             });
         };
         let kernel = &run.kernels[self.shape];

@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,8 +40,10 @@ impl Disassembler {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("tpc-{}-{number}.cubin", std::process::id());
         let file = std::env::temp_dir().join(name);
-        std::fs::write(&file, cubin).ok()?;
-        let done = self.run(&file);
+        // A new file: in a shared folder, the name may be a link of another user.
+        let mut new = File::create_new(&file).ok()?;
+        let written = new.write_all(cubin).ok();
+        let done = written.and_then(|()| self.run(&file));
         let _ = std::fs::remove_file(&file);
         Some(parse(&done?))
     }

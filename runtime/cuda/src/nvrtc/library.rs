@@ -83,7 +83,7 @@ impl Nvrtc {
         opened.map_err(|e| {
             let why = match e {
                 NvrtcError::Missing { .. } if value.exists() => {
-                    "the folder has no libnvrtc.so".to_owned()
+                    "libnvrtc.so is not in the folder".to_owned()
                 }
                 NvrtcError::Missing { .. } => "no such file or folder".to_owned(),
                 e => e.to_string(),

@@ -55,7 +55,7 @@ pub enum NvrtcError {
         tried: Vec<PathBuf>,
     },
     /// `TPC_NVRTC` is `none`.
-    #[error("TPC_NVRTC=none turns NVRTC off, the compiler of CUDA kernels")]
+    #[error("TPC_NVRTC=none forbids compiling CUDA kernels")]
     Off,
     /// The library that `TPC_NVRTC` names is missing or unusable.
     #[error("TPC_NVRTC={}: {why}", value.display())]

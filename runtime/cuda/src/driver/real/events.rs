@@ -11,7 +11,7 @@ use crate::driver::DriverError;
 #[derive(Default)]
 pub(super) struct Events {
     handles: Vec<sys::CUevent>,
-    /// The nodes of the graph in the order in which they run.
+    /// The nodes of the graph in running order.
     order: Vec<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Events {
         &self.handles
     }
 
-    /// Returns the nodes in the order in which they run.
+    /// Returns the nodes in running order.
     pub(super) fn order(&self) -> &[usize] {
         &self.order
     }
