@@ -165,7 +165,7 @@ fn a_named_compiler_of_kernels_must_exist() {
     let folder = folder.to_str().unwrap();
     for (value, why) in [
         ("/nonexistent", "no such file or folder"),
-        (folder, "no libnvrtc.so"),
+        (folder, "libnvrtc.so is not in the folder"),
     ] {
         let ran = compile(&scratch, "m.tpc", Some(value), &["--devices", "cuda:0"]);
         refuses(&ran, 1, "TPC0555");
