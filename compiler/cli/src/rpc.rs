@@ -18,7 +18,7 @@ use tpc_core::units::{Unit, quantity};
 use tpc_diag::{Diagnostic, codes as common};
 use tpc_engine::ExecutorKind;
 use tpc_engine::rpc::{Executors, GraphDevice};
-use tpc_rpc::{Device, Limits, Server};
+use tpc_rpc::{Device, Limits, Server, Version};
 
 /// The default memory that computing devices report, in bytes.
 const MEMORY: u64 = 8 << 30;
@@ -43,6 +43,9 @@ pub(super) struct Args {
     /// Allow a listen address that other machines can reach; the protocol lacks authentication.
     #[arg(long)]
     allow_remote: bool,
+    /// Version of the RPC protocol: 8 for llama.cpp 0.8, 7 for llama.cpp 0.5 and 0.6.
+    #[arg(long, value_name = "8|7", default_value = "8", value_parser = protocol)]
+    protocol: Version,
     /// Memory that clients see, such as `80 GiB` [default: 1 TiB for --capture, else 8 GiB].
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,
@@ -69,6 +72,15 @@ impl Args {
             None => format!("{host}:{port}"),
         }
     }
+}
+
+fn protocol(text: &str) -> Result<Version, Diagnostic> {
+    let major = text.split('.').next().and_then(|n| n.parse().ok());
+    major.and_then(Version::from_major).ok_or_else(|| {
+        let message = format!("tpc does not serve version `{text}` of the RPC protocol");
+        Diagnostic::new(&common::COMMAND_LINE, "--protocol", message)
+            .help("give 8 for llama.cpp 0.8, or 7 for llama.cpp 0.5 and 0.6")
+    })
 }
 
 fn memory(text: &str) -> Result<u64, Diagnostic> {
@@ -120,7 +132,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(computing(args)?),
     };
-    let server = clients::listen(address, Limits::new(memory))?;
+    let server = clients::listen(address, args.protocol, Limits::new(memory))?;
     let address = server
         .address()
         .map_err(|e| Failure::write("address", &e))?;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::refusal::Refusal;
-use crate::request::Part;
+use crate::request::Pieces;
 use crate::tensor::Tensor;
 
 /// The alignment of tensors, in bytes.
@@ -172,26 +172,33 @@ impl Buffers {
         .ok_or_else(outside)
     }
 
-    /// Returns a byte range of a tensor, which may include padding after the last row.
+    /// Returns the byte range from the first piece to the end of the last one.
     ///
     /// # Errors
-    /// Returns [`Refusal::Memory`] if the range is not within the buffer.
-    pub fn part(&self, part: &Part) -> Result<Span, Refusal> {
-        let span = self.span(&part.tensor)?;
-        let (_, whole) = self.whole(span.buffer)?;
-        let start = span.start.checked_add(part.offset);
-        let end = start.and_then(|s| s.checked_add(part.size));
-        match (start, end) {
-            (Some(start), Some(end)) if end <= whole.len => Ok(Span {
-                start,
-                len: part.size,
-                ..span
-            }),
-            _ => Err(Refusal::Memory(format!(
-                "{} bytes from {} on of the tensor \"{}\" are not within its buffer",
-                part.size, part.offset, part.tensor.name
-            ))),
+    /// Returns [`Refusal::Memory`] if a piece is not within the tensor, or the tensor not within its buffer.
+    pub fn pieces(&self, pieces: &Pieces) -> Result<Span, Refusal> {
+        let outside = || {
+            Refusal::Memory(format!(
+                "{} pieces of the tensor \"{}\", {} bytes apart, exceed every memory",
+                pieces.count, pieces.tensor.name, pieces.stride
+            ))
+        };
+        let before = pieces.count.saturating_sub(1).checked_mul(pieces.stride);
+        let len = before.and_then(|n| n.checked_add(pieces.size));
+        let (offset, size, tensor) = (pieces.offset, len.ok_or_else(outside)?, &pieces.tensor);
+        let span = self.span(tensor)?;
+        let left = span.len.checked_sub(offset);
+        if left.is_none_or(|left| left < size) {
+            return Err(Refusal::Memory(format!(
+                "{size} bytes from offset {offset} are not within the {} bytes of the tensor \"{}\"",
+                span.len, tensor.name
+            )));
         }
+        Ok(Span {
+            start: span.start + offset,
+            len: size,
+            ..span
+        })
     }
 }
 

@@ -6,14 +6,16 @@ tpc_ir::codes! {
         "not a message of ggml's RPC protocol",
         "A command is unknown, precedes the greeting, or has the wrong length. tpc closes this connection.",
     )
-    .cure("use llama.cpp 0.5, or a program with version 7 of the protocol.");
+    .cure("use a program with the version that `--protocol` states: 8 for llama.cpp 0.8, 7 for 0.5 and 0.6.");
 
     TENSOR = error(
         "TPC0751",
         "impossible tensor in a message",
-        "A tensor has an unknown type or op, partial blocks, or sizes beyond any memory.",
+        "A tensor has an unknown type or op, partial blocks, or sizes beyond any memory; or its op is a function of the \
+         client's process.",
     )
-    .cure("use llama.cpp 0.5; a newer ggml numbers ops and types differently.");
+    .example("`CUSTOM`, whose parameters are an address in the client's memory.")
+    .cure("use a program with the version that `--protocol` states; releases number ops and types differently.");
 
     MEMORY = error(
         "TPC0752",
@@ -43,4 +45,13 @@ tpc_ir::codes! {
         "The client closed its connection, or stalled until the timeout.",
     )
     .cure("no action is needed; tpc frees the client's memory.");
+
+    OTHER_VERSION = warning(
+        "TPC0762",
+        "client left after the greeting",
+        "The server states its version of the protocol, and a client with another version ends. The client does not \
+         state its own.",
+    )
+    .example("llama.cpp 0.5 prints `RPC server version mismatch: 8.0.1` and aborts.")
+    .cure("start tpc with `--protocol 7` for llama.cpp 0.5 and 0.6, `--protocol 8` for 0.8.");
 }

@@ -3,15 +3,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffers::{ALIGNMENT, Buffers, Pool, Span};
+use crate::chunks::Chunks;
 use crate::device::Client;
 use crate::graph::Graph;
 use crate::limits::Limits;
-use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, VERSION};
+use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, Version};
 use crate::refusal::Refusal;
-use crate::request::Request;
-
-/// The maximum number of bytes of tensor data per call of [`Client::write`].
-const PIECE: usize = 1 << 20;
+use crate::request::{Pieces, Request};
+use crate::stored::Stored;
 
 /// A bidirectional byte stream.
 pub trait Stream: Read + Write {
@@ -35,9 +34,20 @@ struct Connection<'a, S> {
     client: Box<dyn Client + 'a>,
     buffers: Buffers,
     limits: Limits,
-    greeted: bool,
-    last: Option<Arc<Graph>>,
+    version: Version,
+    /// The number of requests.
+    requests: u64,
+    stored: Stored,
     piece: Vec<u8>,
+}
+
+/// The end of a connection that the client closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client sent requests.
+    Closed,
+    /// The client sent only the greeting. Clients do this if they have another version of the protocol.
+    AfterGreeting,
 }
 
 /// Serves a connection until the client closes it.
@@ -48,28 +58,33 @@ pub fn serve<S: Stream>(
     stream: S,
     client: Box<dyn Client + '_>,
     pool: Arc<Pool>,
-    limits: Limits,
-) -> Result<(), Refusal> {
+    (version, limits): (Version, Limits),
+) -> Result<End, Refusal> {
     let mut connection = Connection {
         stream,
         client,
         buffers: Buffers::new(pool, limits.buffers),
         limits,
-        greeted: false,
-        last: None,
+        version,
+        requests: 0,
+        stored: Stored::default(),
         piece: Vec::new(),
     };
     while let Some(head) = connection.head()? {
         connection.answer(head)?;
+        connection.requests += 1;
     }
-    Ok(())
+    Ok(match connection.requests {
+        1 => End::AfterGreeting,
+        _ => End::Closed,
+    })
 }
 
 impl<S: Stream> Connection<'_, S> {
     /// Reads the head of the next request; `None` if the client has closed the connection. Only the greeting has a
     /// timeout.
     fn head(&mut self) -> Result<Option<Head>, Refusal> {
-        let patience = (!self.greeted).then_some(self.limits.stall);
+        let patience = (self.requests == 0).then_some(self.limits.stall);
         self.stream.wait_at_most(patience)?;
         let mut bytes = [0; HEAD];
         let [first, rest @ ..] = &mut bytes;
@@ -84,15 +99,15 @@ impl<S: Stream> Connection<'_, S> {
         }
         self.stream.wait_at_most(Some(self.limits.stall))?;
         self.stream.read_exact(rest)?;
-        Head::parse(bytes).map(Some)
+        Head::parse(bytes, self.version).map(Some)
     }
 
     fn answer(&mut self, head: Head) -> Result<(), Refusal> {
-        if !self.greeted && head.command != Command::Hello {
+        if self.requests == 0 && head.command != Command::Hello {
             let name = head.command.name();
             return Err(Refusal::message(format!("{name} was sent before HELLO")));
         }
-        let most = self.most(head.command);
+        let (allowed, most) = self.bounds(head.command)?;
         if head.length > most {
             return Err(Refusal::Limit {
                 what: "bytes of a message",
@@ -101,23 +116,25 @@ impl<S: Stream> Connection<'_, S> {
             });
         }
         // Tensor data are not decoded.
-        let fixed = match (head.command, head.command.length()) {
-            (Command::SetTensor, Length::AtLeast(n)) => n,
-            _ => head.length,
-        };
+        let has_data = matches!(head.command, Command::SetTensor | Command::SetTensor2d);
+        let fixed = if has_data { allowed } else { head.length };
         let payload = self.payload(fixed)?;
-        let request = Request::decode(head.command, &payload, head.length - fixed, &self.limits)?;
+        let limits = (self.version, &self.limits);
+        let request = Request::decode(head.command, &payload, head.length - fixed, limits)?;
         self.perform(request)
     }
 
-    fn most(&self, command: Command) -> u64 {
-        match command.length() {
-            Length::Exactly(n) => n,
-            Length::AtLeast(n) if command == Command::SetTensor => {
-                self.buffers.pool().total().saturating_add(n)
+    /// Returns the least and the greatest length of a command's payload.
+    fn bounds(&self, command: Command) -> Result<(u64, u64), Refusal> {
+        let allowed = command.length(self.version);
+        Ok(match (allowed, command) {
+            (Some(Length::Exactly(n)), _) => (n, n),
+            (Some(Length::AtLeast(n)), Command::SetTensor | Command::SetTensor2d) => {
+                (n, self.buffers.pool().total().saturating_add(n))
             }
-            Length::AtLeast(n) => n + self.limits.tensors * (TENSOR_BYTES + 8),
-        }
+            (Some(Length::AtLeast(n)), _) => (n, n + self.limits.tensors * (TENSOR_BYTES + 8)),
+            (None, _) => return Err(Refusal::message("an unknown command")),
+        })
     }
 
     /// Reads a payload. Memory grows as bytes arrive.
@@ -147,17 +164,15 @@ impl<S: Stream> Connection<'_, S> {
             }
             Request::FreeBuffer { buffer } => {
                 self.buffers.free(buffer)?;
-                self.client.freed(buffer);
-                // The last graph may refer to the freed buffer.
-                self.last = None;
-                Ok(())
+                self.stored.freed(buffer);
+                self.client.freed(buffer)
             }
             Request::BufferClear { buffer, value } => {
                 let (_, whole) = self.buffers.whole(buffer)?;
                 self.client.fill(whole, value)
             }
             Request::MemsetTensor { part, value } => {
-                let span = self.buffers.part(&part)?;
+                let span = self.buffers.pieces(&part)?;
                 self.client.fill(span, value)
             }
             // This server does not pad quantised rows.
@@ -166,10 +181,14 @@ impl<S: Stream> Connection<'_, S> {
                 let bytes = tensor.bytes().unwrap_or(u64::MAX);
                 self.number(bytes)
             }
-            Request::SetTensor(part) => {
-                let span = self.buffers.part(&part)?;
-                self.client.begin_write(&part, span)?;
-                self.receive(span)
+            Request::SetTensor(pieces) | Request::SetTensor2d(pieces) => {
+                let span = self.buffers.pieces(&pieces)?;
+                self.client.begin_write(&pieces.tensor, span)?;
+                self.receive(span, &pieces)
+            }
+            Request::GetTensor(pieces) | Request::GetTensor2d(pieces) => {
+                let span = self.buffers.pieces(&pieces)?;
+                self.send(span, &pieces)
             }
             Request::SetTensorHash {
                 tensor,
@@ -183,10 +202,6 @@ impl<S: Stream> Connection<'_, S> {
                 let has = self.client.has(&tensor, span, hash);
                 self.reply(&[u8::from(has)])
             }
-            Request::GetTensor(part) => {
-                let span = self.buffers.part(&part)?;
-                self.send(span)
-            }
             Request::CopyTensor { from, to } => {
                 let (source, target) = (self.buffers.span(&from)?, self.buffers.span(&to)?);
                 let alike = from.dtype == to.dtype && from.ne == to.ne && from.nb == to.nb;
@@ -195,15 +210,17 @@ impl<S: Stream> Connection<'_, S> {
                 }
                 self.reply(&[u8::from(alike)])
             }
-            Request::GraphCompute(graph) => {
+            // The client then adds the parts itself.
+            Request::CommInit => self.reply(&[0]),
+            Request::CommAllreduce(_) => Err(no_communicator("COMM_ALLREDUCE")),
+            Request::CommFree => Err(no_communicator("COMM_FREE")),
+            Request::GraphCompute { uid, graph } => {
                 let graph = Arc::new(*graph);
-                self.last = Some(Arc::clone(&graph));
+                self.stored.store(uid, &graph, &self.limits)?;
                 self.compute(&graph)
             }
-            Request::GraphRecompute => {
-                let last = self.last.clone();
-                let graph = last
-                    .ok_or_else(|| Refusal::message("GRAPH_RECOMPUTE was sent before a graph"))?;
+            Request::GraphRecompute { uid } => {
+                let graph = self.stored.find(uid)?;
                 self.compute(&graph)
             }
         }
@@ -224,11 +241,10 @@ impl<S: Stream> Connection<'_, S> {
     }
 
     fn greet(&mut self) -> Result<(), Refusal> {
-        if self.greeted {
+        if self.requests > 0 {
             return Err(Refusal::message("HELLO was sent twice"));
         }
-        self.greeted = true;
-        let mut reply = VERSION.to_vec();
+        let mut reply = self.version.numbers().to_vec();
         reply.push(0);
         reply.extend([0; CAPABILITIES as usize]);
         self.reply(&reply)
@@ -244,30 +260,35 @@ impl<S: Stream> Connection<'_, S> {
         self.numbers([buffer, size])
     }
 
-    fn receive(&mut self, span: Span) -> Result<(), Refusal> {
-        let mut done = 0;
-        while done < span.len {
-            let n = usize::try_from(span.len - done).map_or(PIECE, |n| n.min(PIECE));
-            self.piece.resize(n, 0);
+    /// Receives the data of `pieces`, which are within `span`.
+    fn receive(&mut self, span: Span, pieces: &Pieces) -> Result<(), Refusal> {
+        let mut chunks = Chunks::new(span, pieces);
+        while let Some(chunk) = chunks.next() {
+            self.piece.resize(chunk.bytes, 0);
             self.stream.read_exact(&mut self.piece)?;
-            self.client
-                .write(span.buffer, span.start + done, &self.piece)?;
-            done += n as u64;
+            let mut data = self.piece.as_slice();
+            for part in &chunk.parts {
+                let n = usize::try_from(part.len).unwrap_or(usize::MAX);
+                let (own, rest) = data.split_at(n.min(data.len()));
+                self.client.write(part.buffer, part.start, own)?;
+                data = rest;
+            }
         }
         Ok(())
     }
 
-    fn send(&mut self, span: Span) -> Result<(), Refusal> {
-        self.stream.write_all(&span.len.to_le_bytes())?;
-        let mut done = 0;
-        while done < span.len {
-            let len = (span.len - done).min(PIECE as u64);
-            let start = span.start + done;
+    /// Sends the data of `pieces`, which are within `span`. The pieces are disjoint, so the reply is not longer than
+    /// the span.
+    fn send(&mut self, span: Span, pieces: &Pieces) -> Result<(), Refusal> {
+        let total = pieces.size * pieces.count;
+        self.stream.write_all(&total.to_le_bytes())?;
+        let mut chunks = Chunks::new(span, pieces);
+        while let Some(chunk) = chunks.next() {
             self.piece.clear();
-            let piece = Span { start, len, ..span };
-            self.client.read(piece, &mut self.piece)?;
+            for part in &chunk.parts {
+                self.client.read(*part, &mut self.piece)?;
+            }
             self.stream.write_all(&self.piece)?;
-            done += len;
         }
         Ok(self.stream.flush()?)
     }
@@ -287,6 +308,12 @@ impl<S: Stream> Connection<'_, S> {
         self.stream.write_all(&message)?;
         Ok(self.stream.flush()?)
     }
+}
+
+fn no_communicator(name: &str) -> Refusal {
+    Refusal::message(format!(
+        "{name} was sent, but the server has refused COMM_INIT"
+    ))
 }
 
 fn beyond(name: &str) -> Refusal {

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use crate::buffers::{Buffers, Span};
 use crate::graph::Graph;
 use crate::refusal::Refusal;
-use crate::request::Part;
 use crate::tensor::Tensor;
 
 /// A device that connections share.
@@ -18,13 +17,13 @@ pub trait Client {
     fn allocated(&mut self, whole: Span) -> Result<(), Refusal>;
 
     /// Frees a buffer.
-    fn freed(&mut self, buffer: u64);
+    fn freed(&mut self, buffer: u64) -> Result<(), Refusal>;
 
     /// Fills bytes with one value.
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal>;
 
-    /// Announces a write of `part` at `span`. Calls of [`Client::write`] follow.
-    fn begin_write(&mut self, part: &Part, span: Span) -> Result<(), Refusal>;
+    /// Announces a write to `tensor` within `span`. Calls of [`Client::write`] follow; they may leave gaps.
+    fn begin_write(&mut self, tensor: &Tensor, span: Span) -> Result<(), Refusal>;
 
     /// Writes a piece of the announced data at offset `start` of a buffer.
     fn write(&mut self, buffer: u64, start: u64, data: &[u8]) -> Result<(), Refusal>;

@@ -1,17 +1,25 @@
+use crate::protocol::Version;
 use crate::refusal::Refusal;
 
 /// The unread bytes of a payload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields<'a>(&'a [u8]);
+pub(crate) struct Fields<'a> {
+    unread: &'a [u8],
+    version: Version,
+}
 
 impl<'a> Fields<'a> {
-    pub(crate) const fn new(bytes: &'a [u8]) -> Fields<'a> {
-        Fields(bytes)
+    pub(crate) const fn new(unread: &'a [u8], version: Version) -> Fields<'a> {
+        Fields { unread, version }
+    }
+
+    pub(crate) const fn version(&self) -> Version {
+        self.version
     }
 
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(short)?;
-        self.0 = rest;
+        let (head, rest) = self.unread.split_first_chunk::<N>().ok_or_else(short)?;
+        self.unread = rest;
         Ok(*head)
     }
 
@@ -32,12 +40,12 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) const fn left(&self) -> u64 {
-        self.0.len() as u64
+        self.unread.len() as u64
     }
 
     /// Returns an error if unread bytes remain.
     pub(crate) fn end(&self) -> Result<(), Refusal> {
-        match self.0 {
+        match self.unread {
             [] => Ok(()),
             more => Err(Refusal::message(format!(
                 "the message has {} bytes too many",

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use tpc_ggml::op::shapes::{Node, Shape};
 use tpc_ggml::op::{Family, OpKind};
 
 use crate::fields::Fields;
@@ -97,7 +98,51 @@ impl Graph {
                 at = &self.tensors[next];
             }
         }
-        self.check_order()
+        self.check_order()?;
+        for &node in &self.nodes {
+            self.check_op(node)?;
+            self.check_view(node)?;
+        }
+        Ok(())
+    }
+
+    /// Checks types, sizes and parameters, because the graph did not pass through ggml's builders.
+    fn check_op(&self, node: usize) -> Result<(), Refusal> {
+        let t = &self.tensors[node];
+        let shape = |t: &Tensor| Shape {
+            dtype: t.dtype,
+            ne: t.ne,
+            nb: t.nb,
+        };
+        let sources = self.sources(node).into_iter();
+        let sources: Vec<Option<Shape>> = sources
+            .map(|at| at.map(|at| shape(&self.tensors[at])))
+            .collect();
+        let rule = Node {
+            op: t.op,
+            params: &t.params,
+            result: shape(t),
+            sources: &sources,
+        };
+        let refused = |why| Refusal::Graph(format!("{} \"{}\": {why}", t.op, t.name));
+        rule.check().map_err(refused)
+    }
+
+    /// Checks that a view is within the memory that it views.
+    fn check_view(&self, node: usize) -> Result<(), Refusal> {
+        let (t, of) = (&self.tensors[node], &self.tensors[self.owner(node)]);
+        if t.buffer == 0 || of.buffer == 0 || t.id == of.id {
+            return Ok(());
+        }
+        let end = |t: &Tensor| t.data.checked_add(t.bytes()?);
+        let is_within = t.buffer == of.buffer && t.data >= of.data && end(t) <= end(of);
+        match is_within {
+            true => Ok(()),
+            false => Err(wrong(
+                &t.name,
+                &format!("is a view beyond the memory of \"{}\"", of.name),
+            )),
+        }
     }
 
     fn check_order(&self) -> Result<(), Refusal> {

@@ -1,13 +1,14 @@
 //! # ggml's RPC protocol, served
 //!
-//! llama.cpp programs send graphs and weights to a device given by `--rpc`. This crate serves version 7 of the
-//! [`protocol`]: it checks messages and passes them to a [`Device`]. [`Captures`] is a device that records graphs.
+//! llama.cpp programs send graphs and weights to a device given by `--rpc`. This crate serves versions 7
+//! and 8 of the [`protocol`]: it checks messages and passes them to a [`Device`]. [`Captures`] is a device that records graphs.
 //!
 //! Clients are not trusted. Every length, number, type, id and address is checked before use, and memory grows only
 //! as data arrive. An error closes only the client's own connection. Connections cannot access each other's buffers.
 
 mod buffers;
 mod capture;
+mod chunks;
 mod codes;
 mod connection;
 mod device;
@@ -18,16 +19,18 @@ pub mod protocol;
 mod refusal;
 mod request;
 mod server;
+mod stored;
 mod tensor;
 
 pub use buffers::{ALIGNMENT, Buffers, Pool, Span};
 pub use capture::{Captures, Recorded, Roles, generalised};
 pub use codes::CODES;
-pub use connection::{Stream, serve};
+pub use connection::{End, Stream, serve};
 pub use device::{Client, Device};
 pub use graph::Graph;
 pub use limits::Limits;
-pub use refusal::Refusal;
-pub use request::{Part, Request};
+pub use protocol::Version;
+pub use refusal::{Refusal, left_after_greeting};
+pub use request::{Pieces, Request};
 pub use server::{Count, Event, Server, Tell};
 pub use tensor::Tensor;

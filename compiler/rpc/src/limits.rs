@@ -11,6 +11,8 @@ pub struct Limits {
     pub buffers: usize,
     /// The maximum number of tensors per graph.
     pub tensors: u64,
+    /// The maximum number of tensors of all graphs that a connection stores.
+    pub stored_tensors: u64,
     /// The timeout for the greeting, and for the next bytes of a message.
     pub stall: Duration,
 }
@@ -23,6 +25,7 @@ impl Limits {
             connections: 32,
             buffers: 4096,
             tensors: 1 << 18,
+            stored_tensors: 1 << 23,
             stall: Duration::from_secs(30),
         }
     }

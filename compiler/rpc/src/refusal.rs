@@ -3,6 +3,7 @@ use std::io;
 use tpc_diag::{Code, Diagnostic};
 
 use crate::codes;
+use crate::protocol::Version;
 
 /// A reason for closing a connection.
 #[derive(Debug, thiserror::Error)]
@@ -59,20 +60,31 @@ impl Refusal {
         }
     }
 
-    /// Returns the diagnostic for the connection named `client`.
-    pub fn diagnostic(&self, client: &str) -> Diagnostic {
+    /// Returns the diagnostic for the connection named `client`, which the server met with `version`.
+    pub fn diagnostic(&self, client: &str, version: Version) -> Diagnostic {
         if let Refusal::Device(d) = self {
             return (**d).clone();
         }
         let d = Diagnostic::new(self.code(), client, format!("{client}: {self}"));
         match self {
-            Refusal::Message(_) => {
-                d.help("use a client of llama.cpp 0.5, or another with version 7 of the protocol")
-            }
-            Refusal::Tensor { .. } => d.help(
-                "use a client of llama.cpp 0.5; a newer ggml numbers ops and types differently",
-            ),
+            Refusal::Message(_) | Refusal::Tensor { .. } => d.help(format!(
+                "use a client of {}, or start tpc with `--protocol` for the client's version",
+                version.releases()
+            )),
             _ => d,
         }
     }
+}
+
+/// Returns the warning about a client that left after the greeting.
+pub fn left_after_greeting(client: &str, version: Version) -> Diagnostic {
+    let other = version.other();
+    let message = format!(
+        "{client} ended its connection after the greeting: it does not speak version {version} of the protocol"
+    );
+    Diagnostic::new(&codes::OTHER_VERSION, client, message).help(format!(
+        "for {}, start tpc with `--protocol {}`",
+        other.releases(),
+        other.numbers()[0]
+    ))
 }

@@ -7,9 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::buffers::Pool;
-use crate::connection::serve;
+use crate::connection::{End, serve};
 use crate::device::Device;
 use crate::limits::Limits;
+use crate::protocol::Version;
 use crate::refusal::Refusal;
 
 const NAP: Duration = Duration::from_millis(2);
@@ -21,6 +22,8 @@ pub enum Event {
     Connected,
     /// A client closed its connection.
     Closed,
+    /// A client closed its connection after the greeting. It probably has another version of the protocol.
+    LeftAfterGreeting,
     /// The server closed the connection.
     Refused(Refusal),
 }
@@ -32,6 +35,7 @@ pub type Tell = Arc<dyn Fn(&str, Event) + Send + Sync>;
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
+    version: Version,
     limits: Limits,
     pool: Arc<Pool>,
 }
@@ -53,11 +57,12 @@ impl Server {
     ///
     /// # Errors
     /// Returns the error of the system.
-    pub fn bind(address: SocketAddr, limits: Limits) -> io::Result<Server> {
+    pub fn bind(address: SocketAddr, version: Version, limits: Limits) -> io::Result<Server> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         Ok(Server {
             listener,
+            version,
             limits,
             pool: Arc::new(Pool::new(limits.memory)),
         })
@@ -69,6 +74,11 @@ impl Server {
     /// Returns the error of the system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
+    }
+
+    /// Returns the version of the protocol.
+    pub const fn version(&self) -> Version {
+        self.version
     }
 
     /// Returns the unallocated bytes of the memory pool.
@@ -100,6 +110,7 @@ impl Server {
                         device: Arc::clone(device),
                         tell: Arc::clone(tell),
                         pool: Arc::clone(&self.pool),
+                        version: self.version,
                         limits: self.limits,
                     };
                     threads.extend(job.start(stream));
@@ -127,6 +138,7 @@ struct Job {
     device: Arc<dyn Device>,
     tell: Tell,
     pool: Arc<Pool>,
+    version: Version,
     limits: Limits,
 }
 
@@ -162,14 +174,16 @@ impl Job {
     fn serve(self, stream: TcpStream) {
         (self.tell)(&self.name, Event::Connected);
         let client = self.device.connect();
-        let done = serve(stream, client, Arc::clone(&self.pool), self.limits);
+        let rules = (self.version, self.limits);
+        let done = serve(stream, client, Arc::clone(&self.pool), rules);
         if let Some(handle) = lock(&self.open).remove(&self.id) {
             let _ = handle.shutdown(Shutdown::Both);
         }
         (self.tell)(
             &self.name,
             match done {
-                Ok(()) => Event::Closed,
+                Ok(End::Closed) => Event::Closed,
+                Ok(End::AfterGreeting) => Event::LeftAfterGreeting,
                 Err(refusal) => Event::Refused(refusal),
             },
         );

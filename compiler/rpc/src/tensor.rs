@@ -12,6 +12,14 @@ const PARAMS: usize = 16;
 /// The length of a name in bytes.
 const NAME: usize = 64;
 
+/// Ops whose parameters are the address of a function.
+const CLIENT_FUNCTIONS: [OpKind; 4] = [
+    OpKind::MapCustom1,
+    OpKind::MapCustom2,
+    OpKind::MapCustom3,
+    OpKind::Custom,
+];
+
 /// A client's tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
@@ -69,11 +77,16 @@ impl Tensor {
             name: name.clone(),
             what,
         };
-        let dtype = DType::from_gguf_id(type_id)
-            .filter(|t| !t.is_ik())
+        let numbering = from.version().numbering();
+        let dtype = (numbering.dtype(type_id))
             .ok_or_else(|| wrong(format!("unknown element type {type_id}")))?;
-        let op = OpKind::from_number(op, params[0])
+        let op = (numbering.op(op, params[0]))
             .ok_or_else(|| wrong(format!("unknown op {op}, kind {}", params[0])))?;
+        if CLIENT_FUNCTIONS.contains(&op) {
+            return Err(wrong(format!(
+                "{op} calls a function at an address of the client's process"
+            )));
+        }
         let nb = strides(dtype, ne, nb, view_src != 0).map_err(wrong)?;
         let tensor = Tensor {
             id,

@@ -4,8 +4,8 @@ use super::{
     Hadamard, HcComb, HeadGrouping, InferredTypes, Input, LeakyRelu, LightningIndexer, LocalCtx,
     Mean, MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory, OpDef,
     Opaque, Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows,
-    SetSlice, Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopMask, Tri, TypeError, Unary,
-    Weight, Work, Xielu,
+    SetSlice, Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopKMask, TopMask, Tri,
+    TypeError, Unary, Weight, Work, Xielu,
 };
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -130,6 +130,7 @@ ops! {
     Cumsum,
     TopK,
     TopMask,
+    TopKMask,
     ArgSort,
     Reshape,
     Permute,

@@ -8,8 +8,8 @@ use crate::op::{
     AllGather, AllReduce, ArgSort, Binary, BinaryKind, BlockInput, BlockPart, Clamp, Concat, Copy,
     FlashAttn, GatedDeltaNet, GetRows, Glu, GluKind, HeadWindow, Input, InputKind, MulMat,
     MulMatId, NgramRows, Norm, NormKind, Op, Pad, Permute, Repeat, Reshape, Rope, RopeMode, Scale,
-    SetRows, SetSlice, Slice, SortOrder, SsmConv, SsmScan, State, Sum, TopK, TopMask, Unary,
-    UnaryKind, Weight,
+    SetRows, SetSlice, Slice, SortOrder, SsmConv, SsmScan, State, Sum, TopK, TopKMask, TopMask,
+    Unary, UnaryKind, Weight,
 };
 use crate::{
     AxisTree, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group, GroupData,
@@ -466,6 +466,16 @@ fn any_op() -> impl Strategy<Value = Op> {
         any::<u64>().prop_map(|axis| Concat { axis }.into()).boxed(),
         any::<u64>().prop_map(|k| TopK { k }.into()).boxed(),
         any::<u64>().prop_map(|k| TopMask { k }.into()).boxed(),
+        any::<[bool; 3]>()
+            .prop_map(|[has_scores, has_members, has_extra]| {
+                TopKMask {
+                    has_scores,
+                    has_members,
+                    has_extra,
+                }
+                .into()
+            })
+            .boxed(),
         (1..=u32::MAX, proptest::sample::select(&BlockPart::ALL[..]))
             .prop_map(|(tokens, part)| {
                 let kind = InputKind::Block(BlockInput { part, tokens });

@@ -312,6 +312,7 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
         | Op::Sum(_)
         | Op::TopK(_)
         | Op::TopMask(_)
+        | Op::TopKMask(_)
         | Op::ArgSort(_)
         | Op::Pad(_)
         | Op::AllReduce(_)

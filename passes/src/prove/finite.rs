@@ -79,8 +79,8 @@ pub(super) fn gives_numbers(op: &Op, is_number: impl Fn(usize) -> bool, operands
         // The softmax of a row of −∞ alone is undefined; models never have such a row.
         Op::SoftMax(o) => o.scale.is_finite() && o.max_bias.is_finite(),
         Op::TopK(_) | Op::ArgSort(_) => true,
-        // The op hides elements with −∞.
-        Op::TopMask(_) => false,
+        // These ops hide elements with −∞.
+        Op::TopMask(_) | Op::TopKMask(_) => false,
         Op::FlashAttn(o) => {
             let parameters = [o.scale, o.max_bias, o.softcap];
             let masked = (0..operands).all(|k| k == FLASH_ATTN_MASK || is_number(k));

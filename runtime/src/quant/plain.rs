@@ -1,6 +1,7 @@
-//! Little-endian formats without blocks: f32, f16, bf16, f64 and the signed integers.
+//! Little-endian formats without blocks: f32, f16, bf16, f8_e4m3, f64 and the signed integers.
 //!
-//! f16 is IEEE binary16; bf16 is the upper half of an f32. Narrowing rounds to nearest, ties to even.
+//! f16 is IEEE binary16; bf16 is the upper half of an f32; f8_e4m3 is OCP FP8 E4M3 (revision 1.1), which has NaN but no
+//! infinities. Narrowing rounds to nearest, ties to even; f8_e4m3 saturates at ±448.
 
 use half::{bf16, f16};
 
@@ -14,6 +15,20 @@ pub(super) fn decode_f16(block: &[u8; 2], out: &mut [f32; 1]) {
 
 pub(super) fn decode_bf16(block: &[u8; 2], out: &mut [f32; 1]) {
     *out = [f32::from_bits(u32::from(u16::from_le_bytes(*block)) << 16)];
+}
+
+pub(super) fn decode_f8_e4m3(&[bits]: &[u8; 1], out: &mut [f32; 1]) {
+    let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f32::from(bits & 7));
+    let magnitude = match (bits & 0x7f, exponent) {
+        (0x7f, _) => f32::NAN,
+        (_, 0) => mantissa * power_of_two(-9),
+        _ => (8.0 + mantissa) * power_of_two(exponent - 10),
+    };
+    *out = [if bits < 0x80 { magnitude } else { -magnitude }];
+}
+
+const fn power_of_two(exponent: i32) -> f32 {
+    f32::from_bits(((127 + exponent) as u32) << 23)
 }
 
 pub(super) fn decode_f64(block: &[u8; 8], out: &mut [f32; 1]) {
@@ -48,6 +63,22 @@ pub(super) fn encode_bf16(&[value]: &[f32; 1]) -> [u8; 2] {
     bf16::from_f32(value).to_le_bytes()
 }
 
+pub(super) fn encode_f8_e4m3(&[value]: &[f32; 1]) -> [u8; 1] {
+    let sign = if value.is_sign_negative() { 0x80 } else { 0 };
+    let magnitude = value.abs();
+    if value.is_nan() {
+        return [0x7f];
+    }
+    if magnitude >= 448.0 {
+        return [sign | 0x7e];
+    }
+    // The exponent of the smallest normal number is -6. A step is an eighth of the power of two.
+    let exponent = ((magnitude.to_bits() >> 23) as i32 - 127).max(-6);
+    let steps = (magnitude / power_of_two(exponent - 3)).round_ties_even() as u8;
+    // Rounding up to 16 steps carries into the exponent. Subnormal numbers have at most 8 steps.
+    [sign | (((exponent + 6) as u8) << 3) + steps]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{dequantise, quantise};
@@ -78,6 +109,39 @@ mod tests {
         check(DType::I16, &[0xfe, 0xff], &[-2.0]);
         check(DType::I32, &16_777_217i32.to_le_bytes(), &[16_777_216.0]);
         check(DType::I64, &(-3i64).to_le_bytes(), &[-3.0]);
+    }
+
+    #[test]
+    fn every_f8_is_encoded_to_itself() {
+        let all: Vec<u8> = (0..=255).collect();
+        let mut values = vec![0.0; 256];
+        dequantise(DType::F8E4M3, &all, &mut values).expect("whole elements");
+        // From revision 1.1 of the OCP specification, section 5.1.
+        let known = [0.0, 0.001_953_125, 0.013_671_875, 0.015_625, 1.0, 448.0];
+        let bits: [usize; 6] = [0x00, 0x01, 0x07, 0x08, 0x38, 0x7e];
+        assert_eq!(bits.map(|b| values[b]), known);
+        assert_eq!(values[0xb8], -1.0);
+        assert!(values[0x7f].is_nan() && values[0xff].is_nan());
+        let mut back = Vec::new();
+        quantise(DType::F8E4M3, &values, &mut back).expect("whole elements");
+        // NaN loses its sign.
+        let expected: Vec<u8> = all
+            .iter()
+            .map(|&b| if b == 0xff { 0x7f } else { b })
+            .collect();
+        assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn f8_rounds_to_the_nearest_and_saturates() {
+        let mut out = Vec::new();
+        // Ties go to even: 17 lies between 16 and 18, 19 between 18 and 20.
+        let values = [17.0, 19.0, 15.9, 465.0, f32::INFINITY, -1e9, 0.0009, 0.001];
+        quantise(DType::F8E4M3, &values, &mut out).expect("whole elements");
+        let mut read = [0.0; 8];
+        dequantise(DType::F8E4M3, &out, &mut read).expect("whole elements");
+        let least = 0.001_953_125;
+        assert_eq!(read, [16.0, 20.0, 16.0, 448.0, 448.0, -448.0, 0.0, least]);
     }
 
     #[test]

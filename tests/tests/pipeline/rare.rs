@@ -48,7 +48,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
     };
     let (rows, heads) = (size(&n), size(&m));
     let small = function(b, UnaryKind::Tanh, x);
-    match b.rng.range(0, 15) {
+    match b.rng.range(0, 16) {
         0 => {
             // The input of a discontinuous function must not depend on the order of sums.
             let fixed = b.plain([n, m, t, d(1)]);
@@ -77,6 +77,23 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
             let bounds = Clamp {
                 min: -1.0,
                 max: 0.0,
+            };
+            let mask = b.push(bounds, vec![mask]);
+            with(b, BinaryKind::Add, x, mask)
+        }
+        16 => {
+            // On plain inputs all devices keep the same cells.
+            let mask = b.plain([n, m.clone(), t.clone(), d(1)]);
+            let picks = b.index([d(2), m, t, d(1)], rows);
+            let op = TopKMask {
+                has_scores: false,
+                has_members: false,
+                has_extra: false,
+            };
+            let mask = b.push(op, vec![mask, picks]);
+            let bounds = Clamp {
+                min: -1.0,
+                max: 1.0,
             };
             let mask = b.push(bounds, vec![mask]);
             with(b, BinaryKind::Add, x, mask)

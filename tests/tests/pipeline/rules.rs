@@ -728,6 +728,49 @@ fn top_k(b: &mut Builder) -> Value {
     b.push(TopK { k }, vec![x])
 }
 
+/// Hides cells of a mask that has the picks' rows, or one row for all.
+fn top_k_mask(b: &mut Builder) -> Value {
+    let (cells, picks, streams) = (b.rng.range(1, 6), b.rng.range(1, 5), b.rng.range(1, 3));
+    let op = TopKMask {
+        has_scores: b.rng.one_in(2),
+        has_members: b.rng.one_in(2),
+        has_extra: b.rng.one_in(2),
+    };
+    let n_picks = if op.has_scores || op.has_members {
+        picks
+    } else {
+        cells
+    };
+    let rows = |n: u64, t: Dim, s: u64| [d(n), t, d(s), d(1)];
+    let is_shared = b.rng.one_in(2);
+    let mask_rows = if is_shared {
+        rows(cells, d(1), 1)
+    } else {
+        rows(cells, b.t(), streams)
+    };
+    let mask = b.real(mask_rows);
+    let top = b.rng.range(1, 3);
+    let picked = b.index(rows(top, b.t(), streams), n_picks);
+    let mut operands = vec![mask, picked];
+    if op.has_scores {
+        let scores = rows(n_picks, b.t(), streams);
+        operands.push(b.plain(scores));
+    }
+    if op.has_members {
+        operands.push(b.index([d(2), d(n_picks), d(1), d(1)], cells));
+    }
+    if op.has_extra {
+        let extra = rows(1, b.t(), streams);
+        operands.push(b.index(extra, cells));
+    }
+    let mask = b.push(op, operands);
+    let bounds = Clamp {
+        min: -9.0,
+        max: 9.0,
+    };
+    b.push(bounds, vec![mask])
+}
+
 fn argsort(b: &mut Builder) -> Value {
     let dims = dims(b);
     let x = b.real(dims);
@@ -903,6 +946,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("sum", sum),
     ("top_k", top_k),
     ("top_mask", top_mask),
+    ("top_k_mask", top_k_mask),
     ("argsort", argsort),
     ("reshape", reshape),
     ("permute", permute),

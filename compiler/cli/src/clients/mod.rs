@@ -1,11 +1,12 @@
 //! Serves llama.cpp programs as an RPC device, and captures their graphs.
 
 mod program;
+mod version;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
@@ -14,7 +15,7 @@ use crate::codes;
 use crate::output::{self, Failure};
 pub(super) use program::capture_program;
 use tpc_diag::{Diagnostic, codes as common};
-use tpc_rpc::{Captures, Count, Device, Event, Limits, Server, Tell};
+use tpc_rpc::{Captures, Count, Device, Event, Limits, Server, Tell, Version, left_after_greeting};
 
 /// The memory that a capturing device reports, in bytes; larger than any model.
 pub(super) const ANY_MEMORY: u64 = 1 << 40;
@@ -33,8 +34,12 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, Failure> {
     })
 }
 
-pub(super) fn listen(address: SocketAddr, limits: Limits) -> Result<Server, Failure> {
-    Server::bind(address, limits).map_err(|e| {
+pub(super) fn listen(
+    address: SocketAddr,
+    version: Version,
+    limits: Limits,
+) -> Result<Server, Failure> {
+    Server::bind(address, version, limits).map_err(|e| {
         let message = format!("cannot listen at {address}: {e}");
         let d = Diagnostic::new(&codes::LISTEN, "--listen", message);
         Failure::usage(d.help(
@@ -43,18 +48,26 @@ pub(super) fn listen(address: SocketAddr, limits: Limits) -> Result<Server, Fail
     })
 }
 
-/// Serves clients until `ends` returns true. Reports refused requests on standard error.
+/// Serves clients until `ends` returns true. Reports refused requests and clients of other versions on standard error.
+/// Returns the number of clients that left after the greeting.
 pub(super) fn serve(
     server: &Server,
     device: &Arc<dyn Device>,
     ends: &mut dyn FnMut(Count) -> bool,
-) {
-    let tell: Tell = Arc::new(|name, event| {
-        if let Event::Refused(refusal) = event {
-            output::diagnostic(&refusal.diagnostic(name));
+) -> usize {
+    let version = server.version();
+    let left = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&left);
+    let tell: Tell = Arc::new(move |name, event| match event {
+        Event::Connected | Event::Closed => {}
+        Event::LeftAfterGreeting => {
+            counter.fetch_add(1, Ordering::SeqCst);
+            output::diagnostic(&left_after_greeting(name, version));
         }
+        Event::Refused(refusal) => output::diagnostic(&refusal.diagnostic(name, version)),
     });
     server.run(device, &tell, ends);
+    left.load(Ordering::SeqCst)
 }
 
 /// Returns a flag that the first Ctrl-C sets; the second ends the program.

@@ -5,13 +5,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{interrupted, listen, serve};
+use super::{interrupted, listen, serve, version};
 use crate::codes;
 use crate::output::{self, Failure};
 use tpc_diag::{Diagnostic, codes as common};
-use tpc_rpc::{Captures, Device, Limits};
+use tpc_rpc::{Captures, Device, Limits, Version};
 
-/// Runs a llama.cpp command with a capturing device.
+/// Runs a llama.cpp command with a capturing device. If the program does not state its version, tpc tries version 8 of
+/// the protocol, and then version 7.
 pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Failure> {
     if command.trim().is_empty() {
         let d = Diagnostic::new(
@@ -23,8 +24,44 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
             "give a llama.cpp program with its model, such as `llama-bench -m X.gguf -r 1 -p 8 -n 2`",
         )));
     }
+    if let Some(version) = version::ask(command) {
+        let run = capture_with(command, memory, version)?;
+        return run.captures(command);
+    }
+    let run = capture_with(command, memory, Version::V8)?;
+    if !run.is_other_version {
+        return run.captures(command);
+    }
+    capture_with(command, memory, Version::V7)?.captures(command)
+}
+
+/// The end of a program.
+struct Run {
+    captures: Captures,
+    /// The reason if the program failed.
+    failure: Option<String>,
+    /// True if every client left after the greeting.
+    is_other_version: bool,
+}
+
+impl Run {
+    /// Returns the captures. Graphs captured before a failure are still linted.
+    fn captures(self, command: &str) -> Result<Captures, Failure> {
+        match self.failure {
+            None => {}
+            Some(what) if self.captures.graphs() == 0 => return Err(failed(command, &what)),
+            Some(what) => failed(command, &what)
+                .diagnostics
+                .iter()
+                .for_each(output::diagnostic),
+        }
+        Ok(self.captures)
+    }
+}
+
+fn capture_with(command: &str, memory: u64, version: Version) -> Result<Run, Failure> {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = listen(any, Limits::new(memory))?;
+    let server = listen(any, version, Limits::new(memory))?;
     let address = server
         .address()
         .map_err(|e| failed(command, &e.to_string()))?;
@@ -34,28 +71,23 @@ pub(crate) fn capture_program(command: &str, memory: u64) -> Result<Captures, Fa
     let pressed = interrupted();
     let mut status = None;
     let device: Arc<dyn Device> = Arc::new(captures.clone());
-    serve(&server, &device, &mut |_| {
+    let left = serve(&server, &device, &mut |_| {
         if pressed.load(Ordering::SeqCst) {
             let _ = child.kill();
         }
         status = child.try_wait().ok().flatten();
         status.is_some()
     });
-    let ended = match status {
+    let failure = match status {
         Some(s) if s.success() => None,
         Some(s) => Some(format!("failed with {s}")),
         None => Some("the program's exit status is unknown".to_owned()),
     };
-    match ended {
-        None => {}
-        Some(what) if captures.graphs() == 0 => return Err(failed(command, &what)),
-        // Graphs captured before the failure are still linted.
-        Some(what) => failed(command, &what)
-            .diagnostics
-            .iter()
-            .for_each(output::diagnostic),
-    }
-    Ok(captures)
+    Ok(Run {
+        is_other_version: left > 0 && captures.graphs() == 0,
+        captures,
+        failure,
+    })
 }
 
 /// Adds `--rpc` and the address; also adds `-ngl 99` if the command has no number of layers.

@@ -70,7 +70,14 @@ fn conversation(tokens: u32) -> Vec<u8> {
 
 fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) {
     let mut child = Command::new(TPC)
-        .args(["rpc", "--listen", "127.0.0.1:0", "--once"])
+        .args([
+            "rpc",
+            "--protocol",
+            "7",
+            "--listen",
+            "127.0.0.1:0",
+            "--once",
+        ])
         .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -397,7 +404,16 @@ fn an_op_without_a_kernel_is_computed_and_told_once() {
 /// Returns a server's exit status, standard error and answers.
 fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut child = Command::new(TPC)
-        .args(["rpc", "--listen", "127.0.0.1:0", "--once", "-t", "1"])
+        .args([
+            "rpc",
+            "--protocol",
+            "7",
+            "--listen",
+            "127.0.0.1:0",
+            "--once",
+            "-t",
+            "1",
+        ])
         .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -9,6 +9,7 @@
 mod elements;
 mod executors;
 mod memory;
+mod prepared;
 mod program;
 mod programs;
 mod reads;
@@ -20,11 +21,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tpc_core::placement::Placement;
-use tpc_rpc::{Buffers, Client, Device, Graph, Part, Recorded, Refusal, Roles, Span, Tensor};
+use tpc_rpc::{Buffers, Client, Device, Graph, Recorded, Refusal, Roles, Span, Tensor};
 
 use crate::observer::Observer;
 pub use executors::Executors;
 use memory::Memory;
+use prepared::Prepared;
 use program::GraphBinding;
 use programs::Programs;
 use refusal::cannot_run;
@@ -73,9 +75,8 @@ impl Device for GraphDevice {
                 Arc::clone(&self.reported),
             ),
             state_holder: None,
-            last: None,
+            prepared: Prepared::default(),
             times: Times::new(Arc::clone(&self.observer)),
-            observer: Arc::clone(&self.observer),
         })
     }
 }
@@ -87,10 +88,9 @@ struct Connection {
     programs: Programs,
     /// The program with the newest states, and the places of the states in the client's memory.
     state_holder: Option<(String, Arc<GraphBinding>)>,
-    /// The last graph, its program, and the tensors in the client's memory.
-    last: Option<(Arc<Graph>, String, Arc<GraphBinding>)>,
+    /// The graphs that the client may send again.
+    prepared: Prepared,
     times: Times,
-    observer: Arc<dyn Observer>,
 }
 
 impl Connection {
@@ -145,6 +145,7 @@ impl Connection {
         let nodes = graph.nodes.iter().copied();
         let stale = nodes.filter(|&node| computes(node) && has_memory(node));
         binding.stale = stale.map(span).collect::<Result<_, _>>()?;
+        binding.program = self.programs.number(&key);
         Ok((key, Arc::new(binding)))
     }
 
@@ -186,7 +187,7 @@ impl Connection {
         if self.programs.have_weights_in(span.buffer) {
             self.write_back_states(None)?;
             self.programs.forget(span.buffer);
-            self.last = None;
+            self.prepared.clear();
         }
         Ok(())
     }
@@ -202,14 +203,13 @@ impl Client for Connection {
         }
     }
 
-    fn freed(&mut self, buffer: u64) {
-        if let Err(e) = self.write_back_states(None) {
-            self.observer.diagnostic(&e.diagnostic("client"));
-        }
+    fn freed(&mut self, buffer: u64) -> Result<(), Refusal> {
+        let written = self.write_back_states(None);
         self.memory.free(buffer);
         self.roles.forget(buffer);
         self.programs.forget(buffer);
-        self.last = None;
+        self.prepared.clear();
+        written
     }
 
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal> {
@@ -218,13 +218,13 @@ impl Client for Connection {
         Ok(())
     }
 
-    fn begin_write(&mut self, _part: &Part, span: Span) -> Result<(), Refusal> {
+    fn begin_write(&mut self, _tensor: &Tensor, span: Span) -> Result<(), Refusal> {
         self.write_back_states(Some(span))?;
         if self.roles.written(span) {
             // The client has changed a weight, so programs have old elements.
             self.write_back_states(None)?;
             self.programs.clear();
-            self.last = None;
+            self.prepared.clear();
         }
         Ok(())
     }
@@ -269,19 +269,21 @@ impl Client for Connection {
         if !graph.nodes.iter().any(has_work) {
             return Ok(());
         }
-        let last = self
-            .last
-            .take()
-            .filter(|(last, ..)| Arc::ptr_eq(last, graph));
-        self.times.begin(last.is_some());
-        let (key, binding) = match last {
-            Some((_, key, binding)) => (key, binding),
-            None => self.prepare(graph, buffers)?,
+        // A newer program may have replaced the graph's program.
+        let found = self.prepared.find(graph);
+        let found = found.filter(|(key, at)| self.programs.number(key) == at.program);
+        self.times.begin(found.is_some());
+        let (key, binding) = match found {
+            Some(found) => found,
+            None => {
+                let (key, binding) = self.prepare(graph, buffers)?;
+                self.prepared.add(graph, &key, &binding);
+                (key, binding)
+            }
         };
         self.run(&key, &binding)?;
         self.times.end();
         self.graphs.fetch_add(1, Ordering::SeqCst);
-        self.last = Some((Arc::clone(graph), key, binding));
         Ok(())
     }
 }

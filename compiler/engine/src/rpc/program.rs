@@ -63,6 +63,8 @@ pub(super) struct GraphBinding {
     pub(super) results: Vec<Option<ClientTensor>>,
     /// Spans that become stale when the graph runs. Storing a result makes its span current again.
     pub(super) stale: Vec<Span>,
+    /// The number of the program; `None` before the graph is prepared.
+    pub(super) program: Option<u64>,
 }
 
 pub(super) struct Plan {

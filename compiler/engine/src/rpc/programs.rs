@@ -22,12 +22,16 @@ use crate::observer::Observer;
 
 const PROGRAMS: usize = 6;
 const SAMPLES: usize = 12;
-const MATCHES: usize = 1024;
+const MATCHES: usize = 256;
+/// The maximum number of structures with sample graphs.
+const STRUCTURES: usize = 64;
 
 type Spans<'a> = &'a dyn Fn(usize) -> Result<Span, Refusal>;
 
 struct CacheEntry {
     program: LoadedProgram,
+    /// Distinguishes the program from earlier ones with its key.
+    number: u64,
     last_use: u64,
     /// Buffers that contain weights of the program.
     weights: BTreeSet<u64>,
@@ -74,6 +78,11 @@ impl Programs {
 
     pub(super) fn get(&self, key: &str) -> Option<&LoadedProgram> {
         self.programs.get(key).map(|entry| &entry.program)
+    }
+
+    /// Returns the number of the program with this key.
+    pub(super) fn number(&self, key: &str) -> Option<u64> {
+        self.programs.get(key).map(|entry| entry.number)
     }
 
     pub(super) fn get_mut(&mut self, key: &str) -> Option<&mut LoadedProgram> {
@@ -196,6 +205,9 @@ impl Programs {
         recorded: &Recorded,
         structure: &str,
     ) -> Option<(Plan, Bindings, Bindings)> {
+        if self.samples.len() >= STRUCTURES && !self.samples.contains_key(structure) {
+            self.samples.clear();
+        }
         let samples = self.samples.entry(structure.to_owned()).or_default();
         if samples.len() >= SAMPLES {
             return None;
@@ -235,6 +247,7 @@ impl Programs {
         self.clock += 1;
         let entry = CacheEntry {
             program,
+            number: self.clock,
             last_use: self.clock,
             weights: binding.weights.iter().map(|w| w.span.buffer).collect(),
         };

@@ -1,6 +1,6 @@
 use tpc_ir::op::{
     Arange, Concat, FlashAttn, Glu, GluKind, Permute, Repeat, Rope, RopeMode, SetRows, Slice,
-    SoftMax,
+    SoftMax, TopKMask,
 };
 use tpc_ir::{Dim, Value};
 
@@ -258,6 +258,20 @@ pub(super) fn soft_max(
         heads: None,
     };
     push(m, t, op.into(), all)
+}
+
+/// Keeps the mask in picked cells. Scores, the members of picks, and extra cells are optional sources.
+pub(super) fn top_k_mask(
+    m: &mut Memory<'_>,
+    t: &Record,
+    operands: Operands<'_>,
+) -> Result<Vec<Value>, OpaqueReason> {
+    let op = TopKMask {
+        has_scores: !lacks(t, 2),
+        has_members: !lacks(t, 3),
+        has_extra: !lacks(t, 4),
+    };
+    push(m, t, op.into(), operands.values.to_vec())
 }
 
 pub(super) fn flash_attn(

@@ -135,6 +135,7 @@ pub(super) fn lowering(t: &Record) -> Result<OpLowering<'_>, OpaqueReason> {
         }),
         LoweredOp::Dsv4HcPre(p) => custom(|m, t, o| compose::hc_pre(m, t, p, o.values)),
         LoweredOp::Dsv4HcPost(()) => custom(|m, t, o| compose::hc_post(m, t, o.values)),
+        LoweredOp::TopKMask(()) => custom(forms::top_k_mask),
         LoweredOp::OptStepAdamw(()) => custom(compose::adamw),
         LoweredOp::Abs(()) => unary(UnaryKind::Abs),
         LoweredOp::Sgn(()) => unary(UnaryKind::Sgn),

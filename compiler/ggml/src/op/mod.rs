@@ -11,10 +11,12 @@
 mod facts;
 mod number;
 mod params;
+pub mod shapes;
 mod table;
 mod words;
 
 pub use facts::{Family, Lowering, OpFacts, SplitRule};
+pub use number::Numbering;
 pub use params::{
     Arange, ArgSort, Clamp, Concat, DiagMask, Fill, FlashAttnExt, Glu, GroupNorm, HcComb, HcPre,
     LeakyRelu, MulMat, Norm, Pad, ParamError, Permute, Pool2d, PoolKind, Precision, Recurrence,

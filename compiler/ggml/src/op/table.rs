@@ -1,4 +1,4 @@
-//! Every op of ggml 0.22, in the order of `ggml.h`.
+//! Every op of ggml 0.28, in the order of `ggml.h`.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -238,6 +238,7 @@ ops! {
     Dsv4HcComb(HcComb) = "DSV4_HC_COMB", Other, 1, Mirrored, lowered(read(2));
     Dsv4HcPre(HcPre) = "DSV4_HC_PRE", Other, 2, Mirrored, lowered(read(2));
     Dsv4HcPost = "DSV4_HC_POST", Other, 3, Mirrored, lowered(NO_WORDS);
+    TopKMask = "TOP_K_MASK", Other, 2, Mirrored, lowered(NO_WORDS);
     Unary = "UNARY", Generic, 1, None, generic;
     MapCustom1 = "MAP_CUSTOM1", Other, 1, Mirrored, opaque(CUSTOM);
     MapCustom2 = "MAP_CUSTOM2", Other, 2, Mirrored, opaque(CUSTOM);

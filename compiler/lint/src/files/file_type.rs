@@ -20,7 +20,7 @@ pub(crate) static LINT: Lint = Lint {
 };
 
 /// `general.file_type` in llama.cpp's numbering, except mixtures without a dominant type.
-const NAMED: [(u64, DType); 23] = [
+const NAMED: [(u64, DType); 24] = [
     (0, DType::F32),
     (1, DType::F16),
     (2, DType::Q4_0),
@@ -44,6 +44,7 @@ const NAMED: [(u64, DType); 23] = [
     (36, DType::Tq1_0),
     (37, DType::Tq2_0),
     (38, DType::Mxfp4),
+    (42, DType::F8E4M3),
 ];
 
 fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {

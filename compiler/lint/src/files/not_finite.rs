@@ -50,6 +50,7 @@ fn check(file: &File<'_>, out: &mut Vec<Diagnostic>) {
             }
             DType::F16 => halves(0x7c00),
             DType::Bf16 => halves(0x7f80),
+            DType::F8E4M3 => data.iter().filter(|&b| b & 0x7f == 0x7f).count(),
             _ => 0,
         };
         if found > 0 {

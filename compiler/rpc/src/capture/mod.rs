@@ -16,7 +16,6 @@ use crate::buffers::{Buffers, Span};
 use crate::device::{Client, Device};
 use crate::graph::Graph;
 use crate::refusal::Refusal;
-use crate::request::Part;
 use crate::tensor::Tensor;
 pub use records::{Recorded, generalised};
 pub use roles::Roles;
@@ -64,15 +63,16 @@ impl Client for Capturing {
         Ok(())
     }
 
-    fn freed(&mut self, buffer: u64) {
+    fn freed(&mut self, buffer: u64) -> Result<(), Refusal> {
         self.roles.forget(buffer);
+        Ok(())
     }
 
     fn fill(&mut self, _span: Span, _value: u8) -> Result<(), Refusal> {
         Ok(())
     }
 
-    fn begin_write(&mut self, _part: &Part, span: Span) -> Result<(), Refusal> {
+    fn begin_write(&mut self, _tensor: &Tensor, span: Span) -> Result<(), Refusal> {
         self.roles.written(span);
         Ok(())
     }

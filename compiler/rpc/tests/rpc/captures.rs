@@ -3,9 +3,9 @@ use std::sync::Arc;
 use tpc_ggml::capture::{Role, read, records};
 use tpc_ggml::op::OpKind;
 use tpc_ir::Symbol;
-use tpc_rpc::{Captures, Device, Limits, Pool, serve};
+use tpc_rpc::{Captures, Device, Limits, Pool, Version, serve};
 
-use super::support::{BASE, Wire, Wires, conversation, graph, message};
+use super::support::{BASE, Wire, Wires, compute, conversation, message, recompute};
 
 const WEIGHTS: u64 = BASE;
 const STATES: u64 = BASE + 0x2000;
@@ -24,7 +24,7 @@ fn tensor(id: u64, dtype: u32, ne: [u32; 4], data: u64, name: &'static str) -> W
 const I64: u32 = 27;
 
 fn step(tokens: u32) -> Vec<u8> {
-    message(10, &[&graph(&[6, 7, 8], &tensors(tokens))])
+    compute(Version::V8, &[6, 7, 8], &tensors(tokens))
 }
 
 fn tensors(tokens: u32) -> Vec<Wire> {
@@ -48,7 +48,7 @@ fn tensors(tokens: u32) -> Vec<Wire> {
 
 fn captured(graphs: &[Vec<u8>]) -> Vec<String> {
     let n = |n: u64| n.to_le_bytes();
-    let mut sent = conversation()[0].clone();
+    let mut sent = conversation(Version::V8)[0].clone();
     for _ in 0..3 {
         sent.extend(message(0, &[&[0; 4], &n(0x1000)]));
     }
@@ -62,7 +62,8 @@ fn captured(graphs: &[Vec<u8>]) -> Vec<String> {
     let mut got = Vec::new();
     let stream = Wires::new(&sent, &mut got);
     let pool = Arc::new(Pool::new(limits.memory));
-    serve(stream, captures.connect(), pool, limits).expect("a conversation without faults");
+    serve(stream, captures.connect(), pool, (Version::V8, limits))
+        .expect("a conversation without faults");
     assert_eq!(captures.graphs(), graphs.len() as u64);
     assert!(got.ends_with(&[0; 24]), "what is read is zero");
     captures.texts()
@@ -92,13 +93,13 @@ fn views_of_memory_that_stays_in_the_client_are_left_out() {
         view_src: 9,
         ..elsewhere(10, "seen").op(OpKind::View as u32, &[9])
     });
-    let with = message(10, &[&graph(&[6, 10, 7, 8], &all)]);
+    let with = compute(Version::V8, &[6, 10, 7, 8], &all);
     assert_eq!(captured(&[with]), captured(&[step(8)]));
 }
 
 #[test]
 fn graphs_of_other_sizes_are_one_capture_with_symbols() {
-    let again = message(16, &[&[0; 4]]);
+    let again = recompute(Version::V8);
     let all = captured(&[step(1), again, step(8), step(3), step(8)]);
     assert_eq!(all.len(), 1);
     let captured = read(&all[0], "steps").expect("a capture");

@@ -1,10 +1,16 @@
-use tpc_rpc::Refusal;
+use tpc_rpc::{Refusal, Version};
 
 use super::support::{conversation, talk};
 
 #[test]
 fn a_connection_may_be_cut_at_every_byte() {
-    let messages = conversation();
+    for version in Version::ALL {
+        cut(version);
+    }
+}
+
+fn cut(version: Version) {
+    let messages = conversation(version);
     let whole = messages.concat();
     let mut ends = std::collections::BTreeSet::new();
     let mut at = 0;
@@ -14,9 +20,9 @@ fn a_connection_may_be_cut_at_every_byte() {
     }
     ends.insert(at);
     for cut in 0..=whole.len() {
-        let (end, _) = talk(&whole[..cut]);
+        let (end, _) = talk(version, &whole[..cut]);
         match end {
-            Ok(()) => assert!(ends.contains(&cut), "byte {cut} is within a message"),
+            Ok(_) => assert!(ends.contains(&cut), "byte {cut} is within a message"),
             Err(Refusal::Lost(_)) => assert!(!ends.contains(&cut), "byte {cut} ends a message"),
             Err(e) => panic!("byte {cut}: {e}"),
         }

@@ -1,11 +1,15 @@
-use super::support::{BASE, MEMORY, Wire, conversation, graph, message, talk};
+use tpc_rpc::Version;
+
+use super::support::{BASE, MEMORY, Wire, compute_as, conversation, graph, message, talk};
+
+const V: Version = Version::V8;
 
 /// Returns the refusal of `sent` after the first `n` messages: code and text.
 fn refusal(n: usize, sent: &[u8]) -> (String, String) {
-    let mut all = conversation()[..n].concat();
+    let mut all = conversation(V)[..n].concat();
     all.extend(sent);
-    let refusal = talk(&all).0.expect_err("a refusal");
-    let d = refusal.diagnostic("client 1");
+    let refusal = talk(V, &all).0.expect_err("a refusal");
+    let d = refusal.diagnostic("client 1", V);
     (d.code.id.to_owned(), d.message.to_string())
 }
 
@@ -23,7 +27,7 @@ fn other_protocols() {
     assert_eq!(code(1, &message(14, &[&[0; 24]])), "TPC0750");
     assert_eq!(code(0, &message(14, &[&[0; 25]])), "TPC0750");
     assert_eq!(code(1, &message(11, &[&1_u32.to_le_bytes()])), "TPC0750");
-    assert_eq!(code(1, &message(16, &[&[0; 4]])), "TPC0750");
+    assert_eq!(code(1, &message(16, &[&[0; 12]])), "TPC0754");
     let mut long = message(6, &[&[0; 400]]);
     long[1..9].copy_from_slice(&(MEMORY * 2).to_le_bytes());
     assert_eq!(code(1, &long), "TPC0753");
@@ -43,7 +47,7 @@ fn tensors_that_ggml_does_not_have() {
         code(
             READY,
             &set(&Wire {
-                op: 101,
+                op: 102,
                 ..good.clone()
             })
         ),
@@ -103,12 +107,15 @@ fn graphs_that_are_none() {
     let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
     let y = Wire::new(2, [8, 2, 1, 1], 128, "y").op(9, &[1]);
     let z = Wire::new(3, [8, 2, 1, 1], 256, "z").op(9, &[2]);
-    let compute = |nodes: &[u64], tensors: &[Wire]| message(10, &[&graph(nodes, tensors)]);
+    let compute = |nodes: &[u64], tensors: &[Wire]| compute_as(V, 1, nodes, tensors);
     let all = [x.clone(), y.clone(), z.clone()];
     assert!(
-        talk(&[conversation()[..READY].concat(), compute(&[2, 3], &all)].concat())
-            .0
-            .is_ok()
+        talk(
+            V,
+            &[conversation(V)[..READY].concat(), compute(&[2, 3], &all)].concat()
+        )
+        .0
+        .is_ok()
     );
     assert_eq!(code(READY, &compute(&[3, 2], &all)), "TPC0754");
     assert_eq!(code(READY, &compute(&[2, 2], &all)), "TPC0754");
@@ -129,10 +136,10 @@ fn graphs_that_are_none() {
     let itself = y.op(9, &[2]);
     assert_eq!(code(READY, &compute(&[2], &[x, itself])), "TPC0754");
     let mut many = graph(&[], &[]);
-    many[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
-    assert_eq!(code(READY, &message(10, &[&many])), "TPC0753");
-    many[4..8].copy_from_slice(&1000_u32.to_le_bytes());
-    assert_eq!(code(READY, &message(10, &[&many])), "TPC0750");
+    many[..4].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert_eq!(code(READY, &message(10, &[&[0; 12], &many])), "TPC0753");
+    many[..4].copy_from_slice(&1000_u32.to_le_bytes());
+    assert_eq!(code(READY, &message(10, &[&[0; 12], &many])), "TPC0750");
 }
 
 #[test]

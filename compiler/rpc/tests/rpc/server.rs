@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tpc_rpc::{Device, Event, Limits, Server, Tell};
+use tpc_rpc::{Device, Event, Limits, Server, Tell, Version};
 
 use super::support::{Bytes, MEMORY, conversation, replies, talk};
 
+const V: Version = Version::V8;
+
 fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
-    let server = Server::bind(([127, 0, 0, 1], 0).into(), limits).expect("a free port");
+    let server = Server::bind(([127, 0, 0, 1], 0).into(), V, limits).expect("a free port");
     let address = server.address().expect("an address");
     let device: Arc<dyn Device> = Arc::new(Bytes::default());
     let refused = Arc::new(Mutex::new(Vec::new()));
@@ -20,7 +22,7 @@ fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
         if let Event::Refused(r) = event {
             log.lock()
                 .expect("a log")
-                .push(r.diagnostic(name).code.id.to_owned());
+                .push(r.diagnostic(name, V).code.id.to_owned());
         }
     });
     let done = Arc::new(AtomicBool::new(false));
@@ -45,7 +47,7 @@ fn with_server(limits: Limits, work: impl FnOnce(SocketAddr)) -> Vec<String> {
 
 fn whole(address: SocketAddr) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.write_all(&conversation().concat()).expect("sent");
+    stream.write_all(&conversation(V).concat()).expect("sent");
     stream.shutdown(std::net::Shutdown::Write).expect("closed");
     let mut got = Vec::new();
     stream.read_to_end(&mut got).expect("answers");
@@ -54,8 +56,8 @@ fn whole(address: SocketAddr) -> Vec<u8> {
 
 #[test]
 fn clients_that_fail_do_not_disturb_others() {
-    let (_, expected) = talk(&conversation().concat());
-    let sent = conversation().concat();
+    let (_, expected) = talk(V, &conversation(V).concat());
+    let sent = conversation(V).concat();
     // Failed connections may close late.
     let limits = Limits {
         connections: 1 << 10,
@@ -64,7 +66,7 @@ fn clients_that_fail_do_not_disturb_others() {
     let refused = with_server(limits, |address| {
         let mut quiet = TcpStream::connect(address).expect("a connection");
         quiet
-            .write_all(&conversation()[..6].concat())
+            .write_all(&conversation(V)[..6].concat())
             .expect("sent");
         for cut in (0..sent.len()).step_by(397) {
             let mut stream = TcpStream::connect(address).expect("a connection");
@@ -78,7 +80,7 @@ fn clients_that_fail_do_not_disturb_others() {
         // Reply 2 is the free memory, which other clients reduce.
         assert!((0..replies(&expected).len()).all(|i| i == 2 || same(i)));
         quiet
-            .write_all(&conversation()[6])
+            .write_all(&conversation(V)[6])
             .expect("the first is still there");
         let mut answers = [0; 8 + 28 + 8 + 4 + 8 + 16 + 16 + 16 + 24 + 16];
         quiet.read_exact(&mut answers).expect("answers");
@@ -102,7 +104,7 @@ fn connections_and_patience_have_limits() {
         let mut silent: Vec<TcpStream> = (0..2)
             .map(|_| TcpStream::connect(address).expect("a connection"))
             .collect();
-        silent[0].write_all(&conversation()[0]).expect("sent");
+        silent[0].write_all(&conversation(V)[0]).expect("sent");
         silent[0].read_exact(&mut [0; 36]).expect("a greeting");
         silent[0].write_all(&[11, 4, 0]).expect("half a head");
         let mut third = TcpStream::connect(address).expect("a connection");

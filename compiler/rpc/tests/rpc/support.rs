@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tpc_rpc::{
-    Buffers, Client, Device, Graph, Limits, Part, Pool, Refusal, Span, Stream, Tensor, serve,
+    Buffers, Client, Device, End, Graph, Limits, Pool, Refusal, Span, Stream, Tensor, Version,
+    serve,
 };
 
 pub(crate) const MEMORY: u64 = 1 << 20;
@@ -83,8 +84,37 @@ pub(crate) fn message(command: u8, parts: &[&[u8]]) -> Vec<u8> {
     out
 }
 
+/// The number of the conversation's graph in version 8.
+pub(crate) const UID: u64 = 77;
+
+/// Returns GRAPH_COMPUTE, which stores the graph by [`UID`] in version 8.
+pub(crate) fn compute(version: Version, nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
+    compute_as(version, UID, nodes, tensors)
+}
+
+pub(crate) fn compute_as(version: Version, uid: u64, nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
+    let graph = graph(nodes, tensors);
+    match version {
+        Version::V7 => message(10, &[&[0; 4], &graph]),
+        Version::V8 => message(10, &[&[0; 4], &uid.to_le_bytes(), &graph]),
+    }
+}
+
+/// Returns GRAPH_RECOMPUTE.
+pub(crate) fn recompute(version: Version) -> Vec<u8> {
+    recompute_as(version, UID)
+}
+
+pub(crate) fn recompute_as(version: Version, uid: u64) -> Vec<u8> {
+    match version {
+        Version::V7 => message(16, &[&[0; 4]]),
+        Version::V8 => message(16, &[&[0; 4], &uid.to_le_bytes()]),
+    }
+}
+
+/// Returns a graph without device and number.
 pub(crate) fn graph(nodes: &[u64], tensors: &[Wire]) -> Vec<u8> {
-    let mut out = 0_u32.to_le_bytes().to_vec();
+    let mut out = Vec::new();
     out.extend((nodes.len() as u32).to_le_bytes());
     out.extend(nodes.iter().flat_map(|n| n.to_le_bytes()));
     out.extend((tensors.len() as u32).to_le_bytes());
@@ -158,8 +188,9 @@ impl Client for Held {
         Ok(())
     }
 
-    fn freed(&mut self, buffer: u64) {
+    fn freed(&mut self, buffer: u64) -> Result<(), Refusal> {
         self.buffers.remove(&buffer);
+        Ok(())
     }
 
     fn fill(&mut self, span: Span, value: u8) -> Result<(), Refusal> {
@@ -167,8 +198,8 @@ impl Client for Held {
         Ok(())
     }
 
-    fn begin_write(&mut self, part: &Part, span: Span) -> Result<(), Refusal> {
-        assert_eq!(part.size, span.len);
+    fn begin_write(&mut self, tensor: &Tensor, span: Span) -> Result<(), Refusal> {
+        assert!(tensor.bytes().is_some_and(|bytes| span.len <= bytes));
         Ok(())
     }
 
@@ -202,7 +233,7 @@ impl Client for Held {
     }
 }
 
-pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
+pub(crate) fn talk(version: Version, sent: &[u8]) -> (Result<End, Refusal>, Vec<u8>) {
     let pool = Arc::new(Pool::new(MEMORY));
     let mut got = Vec::new();
     let stream = Wires {
@@ -214,7 +245,7 @@ pub(crate) fn talk(sent: &[u8]) -> (Result<(), Refusal>, Vec<u8>) {
         stream,
         device.connect(),
         Arc::clone(&pool),
-        Limits::new(MEMORY),
+        (version, Limits::new(MEMORY)),
     );
     assert_eq!(pool.free(), MEMORY, "memory is given back");
     (end, got)
@@ -231,13 +262,13 @@ pub(crate) fn replies(mut got: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Returns a conversation: allocation, data, one graph twice, reads and frees.
-pub(crate) fn conversation() -> Vec<Vec<u8>> {
+pub(crate) fn conversation(version: Version) -> Vec<Vec<u8>> {
     let x = Wire::new(1, [8, 2, 1, 1], 0, "x");
     let y = Wire::new(2, [8, 2, 1, 1], 128, "y");
     let z = Wire::new(3, [8, 2, 1, 1], 256, "z").op(2, &[1, 2]);
     let data: Vec<u8> = (0..64).collect();
     let n = |n: u64| n.to_le_bytes();
-    vec![
+    let mut out = vec![
         message(14, &[&[0; 24]]),
         message(15, &[]),
         message(11, &[&[0; 4]]),
@@ -255,10 +286,18 @@ pub(crate) fn conversation() -> Vec<Vec<u8>> {
         message(7, &[&y.bytes(), &n(0), &n(5)]),
         message(17, &[&y.bytes(), &n(4), &n(8), &[9]]),
         message(9, &[&x.bytes(), &y.bytes()]),
-        message(10, &[&graph(&[3], &[x.clone(), y.clone(), z.clone()])]),
-        message(16, &[&[0; 4]]),
+        compute(version, &[3], &[x.clone(), y.clone(), z.clone()]),
+        recompute(version),
         message(8, &[&y.bytes(), &n(8), &n(16)]),
         message(8, &[&z.bytes(), &n(0), &n(64)]),
-        message(4, &[&n(BASE)]),
-    ]
+    ];
+    if version == Version::V8 {
+        // Columns 1 and 2 of both rows.
+        let columns = [n(4), n(8), n(2), n(32)].concat();
+        out.push(message(18, &[&y.bytes(), &columns, &[1; 16]]));
+        out.push(message(19, &[&y.bytes(), &columns]));
+        out.push(message(20, &[&[0; 80]]));
+    }
+    out.push(message(4, &[&n(BASE)]));
+    out
 }

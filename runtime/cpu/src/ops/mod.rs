@@ -23,6 +23,7 @@ mod rope;
 mod rows;
 mod slopes;
 mod soft_max;
+mod top_k_mask;
 mod update;
 
 pub(crate) use pointwise::each_chunk;
@@ -70,6 +71,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Cumsum(_) => reduce::cumsum(request),
         Op::TopK(op) => order::top_k(op, request),
         Op::TopMask(op) => order::top_mask(op, request),
+        Op::TopKMask(op) => top_k_mask::top_k_mask(*op, request),
         Op::ArgSort(op) => order::arg_sort(op, request),
         Op::Reshape(_) | Op::Copy(_) => movement::flatten(request),
         Op::Permute(op) => movement::permute(op.axes, request),

@@ -7,6 +7,7 @@ use super::layout::geometry::Geometry;
 use super::pack::{PackPanel, pack_plain};
 use super::part::{BLOCK, Part};
 use crate::pages::Pages;
+use half::f16;
 use std::ops::Range;
 use tpc_ir::DType;
 use tpc_runtime::quant::dequantise;
@@ -65,7 +66,7 @@ impl Format {
         }
         let (stored, panel_bytes) = match dtype {
             DType::F32 | DType::F64 => (Stored::Floats(4), part.k() * 4 * ROWS),
-            DType::F16 | DType::Bf16 => (Stored::Floats(2), part.k() * 2 * ROWS),
+            DType::F16 | DType::Bf16 | DType::F8E4M3 => (Stored::Floats(2), part.k() * 2 * ROWS),
             _ => {
                 let Quantised {
                     geometry, granule, ..
@@ -94,7 +95,10 @@ impl Format {
     /// True if products support this type.
     pub fn supports(dtype: DType) -> bool {
         quantised(dtype).is_some()
-            || matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::Bf16)
+            || matches!(
+                dtype,
+                DType::F32 | DType::F64 | DType::F16 | DType::Bf16 | DType::F8E4M3
+            )
     }
 
     /// True if scales are stored per 256 elements of whole rows. A part's stored form then depends on its start.
@@ -223,14 +227,24 @@ impl Format {
         let end = at + self.part.k() * bytes;
         for (row, all) in rows.chunks(stride).enumerate() {
             let elements = &all[at..end];
-            if self.dtype == DType::F64 {
+            let values = || {
                 let mut values = vec![0.0; self.part.k()];
-                dequantise(DType::F64, elements, &mut values)
+                dequantise(self.dtype, elements, &mut values)
                     .expect("invariant: a row has its elements");
-                let values: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-                pack_plain(&values, row, 4, out);
-            } else {
-                pack_plain(elements, row, bytes, out);
+                values
+            };
+            match self.dtype {
+                DType::F64 => {
+                    let values: Vec<u8> = values().iter().flat_map(|v| v.to_le_bytes()).collect();
+                    pack_plain(&values, row, 4, out);
+                }
+                // Every f8 is an f16.
+                DType::F8E4M3 => {
+                    let halves = values().into_iter().map(f16::from_f32);
+                    let halves: Vec<u8> = halves.flat_map(f16::to_le_bytes).collect();
+                    pack_plain(&halves, row, 2, out);
+                }
+                _ => pack_plain(elements, row, bytes, out),
             }
         }
     }

@@ -86,13 +86,13 @@ fn lane_of(kernels: &QuantisedKernels, from: &Unpacked, lane: usize, out: &mut [
 
 fn plain(dtype: DType, panel: &[u8], (from, lane): (usize, usize), out: &mut [f32]) {
     match dtype {
-        DType::F16 | DType::Bf16 => {
+        DType::F16 | DType::Bf16 | DType::F8E4M3 => {
             let (all, _) = panel.as_chunks::<2>();
             let bits = |i: usize| u16::from_le_bytes(all[(from + i) * ROWS + lane]);
             for (i, out) in out.iter_mut().enumerate() {
                 *out = match dtype {
-                    DType::F16 => f16::from_bits(bits(i)).to_f32(),
-                    _ => bf16::from_bits(bits(i)).to_f32(),
+                    DType::Bf16 => bf16::from_bits(bits(i)).to_f32(),
+                    _ => f16::from_bits(bits(i)).to_f32(),
                 };
             }
         }

@@ -57,6 +57,11 @@ impl Random {
                 &[]
             }
             DType::Nvfp4 => &[],
+            DType::F8E4M3 => {
+                // At most 1; not NaN.
+                block[0] = block[0] & 0x80 | block[0] & 0x7f & 0x37;
+                &[]
+            }
             DType::Iq1M => {
                 let d = half::f16::from_f32(self.signed() / 64.0).to_bits();
                 for n in 0..4 {
@@ -115,7 +120,9 @@ impl Case {
 
     fn activations(&self) -> Activations<'_> {
         match self.dtype {
-            DType::F32 | DType::F64 | DType::F16 | DType::Bf16 => Activations::Float(&self.x),
+            DType::F32 | DType::F64 | DType::F16 | DType::Bf16 | DType::F8E4M3 => {
+                Activations::Float(&self.x)
+            }
             _ => Activations::Quantised(&self.blocks),
         }
     }

@@ -79,6 +79,16 @@ struct Bf16 {
     DEVICE float at(const u8* b, u32) { return bf2f(*(const u16*)b); }
     DEVICE void put(u8* b, const float* x) { *(u16*)b = f2bf(x[0]); }
 };
+// OCP FP8 E4M3: subnormal numbers are multiples of 2^-9, and 0x7f is NaN.
+struct F8E4M3 {
+    enum { LEN = 1, BYTES = 1, UNIT = 1 };
+    DEVICE float at(const u8* b, u32) {
+        u32 exponent = (*b >> 3) & 15u, mantissa = *b & 7u;
+        float x = exponent == 0 ? (float)mantissa * u2f(118u << 23) : u2f((exponent + 120u) << 23 | mantissa << 20);
+        if ((*b & 0x7fu) == 0x7fu) x = u2f(0x7fc00000u);
+        return *b < 128 ? x : -x;
+    }
+};
 struct F64 {
     enum { LEN = 1, BYTES = 8, UNIT = 8 };
     DEVICE float at(const u8* b, u32) { return (float)*(const double*)b; }

@@ -128,6 +128,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::Cumsum(_) => reduce::cumsum(request),
         Op::TopK(_) => reduce::top_k(request),
         Op::TopMask(op) => reduce::top_mask(op, request),
+        Op::TopKMask(op) => reduce::top_k_mask(*op, request),
         Op::ArgSort(op) => reduce::arg_sort(op, request),
         Op::Reshape(_) | Op::Copy(_) => movement::flatten(request),
         Op::Permute(op) => movement::permute(op, request),

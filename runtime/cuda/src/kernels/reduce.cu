@@ -65,6 +65,53 @@ template <class X, class Y> DEVICE void top_mask(const View* v, const u8* params
     }
 }
 
+struct TopKMaskParams {
+    u32 has_scores;
+    u32 has_members;
+    u32 has_extra;
+};
+
+// Keeps the mask in the cells of picks and in extra cells, and writes -inf elsewhere. Indices out of range count for
+// nothing. A thread searches one cell.
+template <class M, class P, class S, class B, class E, class Y> DEVICE void top_k_mask(const View* v, const u8* params) {
+    const TopKMaskParams p = *(const TopKMaskParams*)params;
+    u32 next = 2;
+    const View mask = v[0], picks = v[1];
+    const View scores = v[p.has_scores ? next++ : 0];
+    const View members = v[p.has_members ? next++ : 0];
+    const View extra = v[p.has_extra ? next++ : 0];
+    const View y = v[next];
+    u32 n_picks = p.has_members ? members.ne[1] : p.has_scores ? scores.ne[0] : y.ne[0];
+    u64 n = rows_of(y) * y.ne[0];
+    for (u64 i = thread_number(); i < n; i += thread_count()) {
+        Place at = place_of(i, y.ne[0], y);
+        i64 cell = at.i[0];
+        const u8* row = row_of(picks, at.i[1], at.i[2], at.i[3]);
+        bool kept = false;
+        for (u32 j = 0; j < picks.ne[0] && !kept; j++) {
+            i64 pick = P::integer(row + j * picks.nb[0]);
+            if (pick < 0 || pick >= (i64)n_picks) continue;
+            if (p.has_scores) {
+                float score = element<S>(scores, row_of(scores, at.i[1], at.i[2], at.i[3]), (u32)pick);
+                if (!(score > u2f(0xff800000u))) continue;
+            }
+            if (!p.has_members) {
+                kept = pick == cell;
+                continue;
+            }
+            const u8* cells = row_of(members, (u32)pick, 0, 0);
+            for (u32 k = 0; k < members.ne[0] && !kept; k++) kept = B::integer(cells + k * members.nb[0]) == cell;
+        }
+        if (p.has_extra) {
+            const u8* cells = row_of(extra, at.i[1], at.i[2], at.i[3]);
+            for (u32 j = 0; j < extra.ne[0] && !kept; j++) kept = E::integer(cells + j * extra.nb[0]) == cell;
+        }
+        float out = u2f(0xff800000u);
+        if (kept) out = element<M>(mask, row_of(mask, at.i[1] % mask.ne[1], at.i[2] % mask.ne[2], at.i[3] % mask.ne[3]), at.i[0]);
+        Y::put(address(y, at), &out);
+    }
+}
+
 // Writes the indices that sort a row, up to the width of the result. A thread ranks one element.
 template <class X, class Y> DEVICE void order(const View* v, const u8* params) {
     const View x = v[0], y = v[1];

@@ -1,7 +1,10 @@
-use tpc_ir::op::{ArgSort, SortOrder, Sum, TopMask};
+use tpc_ir::DType;
+use tpc_ir::op::{ArgSort, SortOrder, Sum, TopKMask, TopMask};
 
 use super::axis;
-use super::kernel::{Request, Selection, grid_1d, index, instance, kernel, lanes};
+use super::kernel::{
+    OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, lanes, real,
+};
 use super::params::Params;
 use super::source::{Arguments, Family};
 
@@ -62,6 +65,33 @@ pub(super) fn top_mask(op: &TopMask, request: &Request<'_>) -> Selection {
     let template = instance(FAMILY, "top_mask", &[x.dtype, y.dtype], Arguments::Params);
     let params = Params::new().u32(u32::try_from(op.k).unwrap_or(u32::MAX));
     kernel(template, params, grid_1d(x.elements(), request))
+}
+
+pub(super) fn top_k_mask(op: TopKMask, request: &Request<'_>) -> Selection {
+    let of = op.roles(request.operands).ok_or(OPERANDS)?;
+    let y = request.real_result()?;
+    let dtype_of = |tensor: Option<Tensor>, absent: DType| tensor.map_or(absent, |t| t.dtype);
+    let scores = dtype_of(of.scores, DType::F32);
+    let [members, extra] = [of.members, of.extra].map(|t| dtype_of(t, DType::I32));
+    real(of.mask.dtype)?;
+    real(scores)?;
+    for ids in [of.picks.dtype, members, extra] {
+        index(ids)?;
+    }
+    let types = [
+        of.mask.dtype,
+        of.picks.dtype,
+        scores,
+        members,
+        extra,
+        y.dtype,
+    ];
+    let template = instance(FAMILY, "top_k_mask", &types, Arguments::Params);
+    let params = Params::new()
+        .u32(op.has_scores.into())
+        .u32(op.has_members.into())
+        .u32(op.has_extra.into());
+    kernel(template, params, grid_1d(y.elements(), request))
 }
 
 pub(super) fn arg_sort(op: &ArgSort, request: &Request<'_>) -> Selection {

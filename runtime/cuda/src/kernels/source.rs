@@ -275,6 +275,7 @@ pub(super) const fn tag(dtype: DType) -> &'static str {
         DType::F32 => "F32",
         DType::F16 => "F16",
         DType::Bf16 => "Bf16",
+        DType::F8E4M3 => "F8E4M3",
         DType::F64 => "F64",
         DType::I8 => "I8",
         DType::I16 => "I16",

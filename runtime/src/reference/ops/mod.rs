@@ -26,6 +26,7 @@ mod shape;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod top_k_mask;
 
 use tpc_ir::op::{InferredTypes, Op};
 use tpc_ir::{Bindings, Interval, RANK, TensorType};
@@ -149,6 +150,7 @@ pub fn eval(
         Op::HcComb(op) => one(hyper::hc_comb(op, operands)),
         Op::TopK(op) => one(reduce::top_k(op, operands)),
         Op::TopMask(op) => one(reduce::top_mask(op, operands)),
+        Op::TopKMask(op) => one(top_k_mask::top_k_mask(*op, operands)),
         Op::ArgSort(op) => one(reduce::arg_sort(op, operands)),
         Op::Reshape(_) => one(Tensor::new(results[0].dims, operands[0].data().clone())),
         Op::Permute(op) => one(shape::permute(op, operands)),

@@ -157,6 +157,12 @@ fn ops() -> Vec<Op> {
             Sum { axis }.into(),
             TopK { k: axis }.into(),
             TopMask { k: axis }.into(),
+            TopKMask {
+                has_scores: axis % 2 == 1,
+                has_members: axis > 1,
+                has_extra: axis == 3,
+            }
+            .into(),
             start_len(1, 1).into(),
             start_len(u64::MAX, 1).into(),
             Concat { axis }.into(),

@@ -82,6 +82,44 @@ pub(super) fn top_mask(_: &str, random: &Random) -> Case {
     Case::new(op, vec![x], (result(random), dims))
 }
 
+pub(super) fn top_k_mask(_: &str, random: &Random) -> Case {
+    let op = TopKMask {
+        has_scores: random.one_in(2),
+        has_members: random.one_in(2),
+        has_extra: random.one_in(2),
+    };
+    let [cells, a, b, c] = sizes(random);
+    let mut mask_rows = [a, b, c];
+    for n in &mut mask_rows {
+        if random.one_in(3) {
+            *n = (*n).min(1);
+        }
+    }
+    let [m1, m2, m3] = mask_rows;
+    let n_picks = match op.has_scores || op.has_members {
+        true => random.within(0, 9),
+        false => cells,
+    };
+    // Some indices are out of range.
+    let around = |bound: usize| move |r: &Random, _| r.below(bound + 3);
+    let mut operands = vec![
+        real(random, float(random), [cells, m1, m2, m3], 1.0),
+        ints(random, [random.within(0, 7), a, b, c], around(n_picks)),
+    ];
+    if op.has_scores {
+        operands.push(scores(random, [n_picks, a, b, c]));
+    }
+    if op.has_members {
+        let sizes = [random.within(0, 4), n_picks, 1, 1];
+        operands.push(ints(random, sizes, around(cells)));
+    }
+    if op.has_extra {
+        operands.push(ints(random, [random.within(0, 3), a, b, c], around(cells)));
+    }
+    let dtype = operands[0].dtype;
+    Case::new(op, operands, (dtype, [cells, a, b, c])).within(0.0, 1e-3)
+}
+
 pub(super) fn arg_sort(_: &str, random: &Random) -> Case {
     let dims = sizes(random);
     let x = scores(random, dims);

@@ -138,6 +138,7 @@ pub fn generator(name: &str) -> Option<Generator> {
         "cumsum" => layout::cumsum,
         "top_k" => layout::top_k,
         "top_mask" => layout::top_mask,
+        "top_k_mask" => layout::top_k_mask,
         "argsort" => layout::arg_sort,
         "reshape" => layout::reshape,
         "permute" => layout::permute,

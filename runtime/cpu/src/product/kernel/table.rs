@@ -169,7 +169,7 @@ fn tiles<S: Simd, K: Kind>() -> [PerTokens<unsafe fn(Multiply)>; PANELS] {
 pub(in crate::product) fn float_kernels(isa: Isa, dtype: DType) -> Option<FloatKernels> {
     Some(match dtype {
         DType::F32 | DType::F64 => floats::<F32>(isa),
-        DType::F16 => floats::<F16>(isa),
+        DType::F16 | DType::F8E4M3 => floats::<F16>(isa),
         DType::Bf16 => floats::<Bf16>(isa),
         _ => return None,
     })
