@@ -162,6 +162,14 @@ impl Buffers {
             return Err(Refusal::Memory(message));
         }
         let (base, whole) = self.whole(tensor.buffer)?;
+        if len == 0 {
+            // A device without a share of a split tensor gets empty tensors at the offsets of the others.
+            return Ok(Span {
+                start: 0,
+                len,
+                ..whole
+            });
+        }
         let start = tensor.data.checked_sub(base).ok_or_else(outside)?;
         let end = start.checked_add(len).filter(|&end| end <= whole.len);
         end.map(|_| Span {

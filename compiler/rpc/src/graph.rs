@@ -9,12 +9,15 @@ use crate::protocol::TENSOR_BYTES;
 use crate::refusal::Refusal;
 use crate::tensor::Tensor;
 
+/// `GGML_TENSOR_FLAG_COMPUTE`.
+const FLAG_COMPUTE: i32 = 16;
+
 /// A client's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
     /// The nodes, the sources, and the tensors that sources view.
     pub tensors: Vec<Tensor>,
-    /// The positions of the computed tensors, in execution order.
+    /// The positions of the tensors to compute, in execution order.
     pub nodes: Vec<usize>,
     positions: BTreeMap<u64, usize>,
 }
@@ -39,7 +42,9 @@ impl Graph {
         }
         from.end()?;
         let find = |id: &u64| positions.get(id).copied().ok_or_else(missing);
-        let nodes = ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        let mut nodes = ids.iter().map(find).collect::<Result<Vec<_>, _>>()?;
+        // The client clears the flag of nodes that this device or this batch does not need.
+        nodes.retain(|&node| tensors[node].flags & FLAG_COMPUTE != 0);
         let graph = Graph {
             tensors,
             nodes,
@@ -131,7 +136,8 @@ impl Graph {
     /// Checks that a view is within the memory that it views.
     fn check_view(&self, node: usize) -> Result<(), Refusal> {
         let (t, of) = (&self.tensors[node], &self.tensors[self.owner(node)]);
-        if t.buffer == 0 || of.buffer == 0 || t.id == of.id {
+        // A device without a share of a split tensor gets empty views at the offsets of the others.
+        if t.buffer == 0 || of.buffer == 0 || t.id == of.id || t.bytes() == Some(0) {
             return Ok(());
         }
         let end = |t: &Tensor| t.data.checked_add(t.bytes()?);

@@ -82,6 +82,9 @@ impl Tensor {
             .ok_or_else(|| wrong(format!("unknown element type {type_id}")))?;
         let op = (numbering.op(op, params[0]))
             .ok_or_else(|| wrong(format!("unknown op {op}, kind {}", params[0])))?;
+        if buffer == 0 && data != 0 {
+            return Err(wrong(format!("an address, {data:#x}, without a buffer")));
+        }
         if CLIENT_FUNCTIONS.contains(&op) {
             return Err(wrong(format!(
                 "{op} calls a function at an address of the client's process"

@@ -26,7 +26,9 @@ fn tensor(id: u64, ne: [u32; 2], op: u32, src: [u64; 2], data: u64, name: &str) 
     let all = row * ne[1];
     let words = [ne[0], ne[1], 1, 1, 4, row, all, all, op];
     out.extend(words.iter().flat_map(|n| n.to_le_bytes()));
-    out.extend([0; 68]);
+    out.extend([0; 64]);
+    // GGML_TENSOR_FLAG_COMPUTE.
+    out.extend(16_u32.to_le_bytes());
     out.extend(src.iter().flat_map(|n| n.to_le_bytes()));
     out.extend([0; 80]);
     out.extend(data.to_le_bytes());

@@ -74,10 +74,34 @@ impl Device for GraphDevice {
                 Arc::clone(&self.observer),
                 Arc::clone(&self.reported),
             ),
-            state_holder: None,
+            state_holders: Vec::new(),
             prepared: Prepared::default(),
             times: Times::new(Arc::clone(&self.observer)),
         })
+    }
+}
+
+/// A program with states that are newer than the client's memory.
+struct StateHolder {
+    key: String,
+    binding: Arc<GraphBinding>,
+}
+
+impl StateHolder {
+    fn touches(&self, span: Span) -> bool {
+        let overlaps = |s: Span| {
+            s.buffer == span.buffer
+                && s.start < span.start + span.len
+                && span.start < s.start + s.len
+        };
+        self.binding.states.iter().any(|at| overlaps(at.span))
+    }
+
+    /// True if the program holds the states of `binding`.
+    fn holds(&self, key: &str, binding: &Arc<GraphBinding>) -> bool {
+        let spans = |of: &GraphBinding| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
+        let own = &self.binding;
+        self.key == key && (Arc::ptr_eq(own, binding) || spans(own) == spans(binding))
     }
 }
 
@@ -86,31 +110,27 @@ struct Connection {
     memory: Memory,
     roles: Roles,
     programs: Programs,
-    /// The program with the newest states, and the places of the states in the client's memory.
-    state_holder: Option<(String, Arc<GraphBinding>)>,
+    /// The programs with the newest states, and the places of the states in the client's memory. The places of two
+    /// holders are disjoint, as those of a model and of its draft.
+    state_holders: Vec<StateHolder>,
     /// The graphs that the client may send again.
     prepared: Prepared,
     times: Times,
 }
 
 impl Connection {
-    /// Writes the states back to the client's memory if a state overlaps `span`, or if `span` is `None`.
+    /// Writes the states that overlap `span` back to the client's memory; all states if `span` is `None`.
     fn write_back_states(&mut self, span: Option<Span>) -> Result<(), Refusal> {
-        let touches = |s: &Span, t: &Span| {
-            s.buffer == t.buffer && s.start < t.start + t.len && t.start < s.start + s.len
-        };
-        let needed = self.state_holder.as_ref().is_some_and(|(_, binding)| {
-            let mut states = binding.states.iter();
-            span.is_none_or(|span| states.any(|at| touches(&at.span, &span)))
-        });
-        if !needed {
-            return Ok(());
-        }
-        if let Some((key, binding)) = self.state_holder.take()
-            && let Some(program) = self.programs.get(&key)
-        {
-            let stored = program.store_states(&binding, &mut self.memory);
-            stored.map_err(|e| cannot_run(&e.to_string()))?;
+        self.write_back(|holder| span.is_none_or(|span| holder.touches(span)))
+    }
+
+    fn write_back(&mut self, is_needed: impl Fn(&StateHolder) -> bool) -> Result<(), Refusal> {
+        while let Some(at) = self.state_holders.iter().position(&is_needed) {
+            let StateHolder { key, binding } = self.state_holders.swap_remove(at);
+            if let Some(program) = self.programs.get(&key) {
+                let stored = program.store_states(&binding, &mut self.memory);
+                stored.map_err(|e| cannot_run(&e.to_string()))?;
+            }
         }
         Ok(())
     }
@@ -150,13 +170,14 @@ impl Connection {
     }
 
     fn run(&mut self, key: &str, binding: &Arc<GraphBinding>) -> Result<(), Refusal> {
-        let spans = |of: &GraphBinding| of.states.iter().map(|s| s.span).collect::<Vec<_>>();
-        let holds = |(held, at): &(String, Arc<GraphBinding>)| {
-            held == key && (Arc::ptr_eq(at, binding) || spans(at) == spans(binding))
-        };
-        let has_states = self.state_holder.as_ref().is_some_and(holds);
+        let has_states = (self.state_holders.iter()).any(|holder| holder.holds(key, binding));
         if !has_states {
-            self.write_back_states(None)?;
+            // The program has room for the states of one context.
+            let meets = |holder: &StateHolder| {
+                let mut states = binding.states.iter();
+                holder.key == key || states.any(|at| holder.touches(at.span))
+            };
+            self.write_back(meets)?;
         }
         for input in binding.inputs.iter().filter(|input| input.is_read) {
             self.write_back_states(Some(input.span))?;
@@ -176,7 +197,13 @@ impl Connection {
         program
             .run(binding, &mut self.memory, times)
             .map_err(failed)?;
-        self.state_holder = Some((key.to_owned(), Arc::clone(binding)));
+        let holder = StateHolder {
+            key: key.to_owned(),
+            binding: Arc::clone(binding),
+        };
+        if !(self.state_holders.iter()).any(|other| other.holds(key, binding)) {
+            self.state_holders.push(holder);
+        }
         Ok(())
     }
 

@@ -125,3 +125,18 @@ fn a_size_that_no_symbol_explains_stays_a_number() {
     let refused = read(&short, "steps").expect_err("a capture with a hole");
     assert_eq!(tpc_diag::Diagnostic::from(refused).code.id, "TPC0180");
 }
+
+/// A client leaves nodes in the graph that a batch does not need, with memory that it has not written.
+#[test]
+fn nodes_without_the_compute_flag_are_left_out() {
+    let mut all = tensors(8);
+    let slots = tensor(11, I64, [8, 1, 1, 1], RESULTS + 2560, "slots");
+    let unneeded = Wire {
+        flags: 0,
+        view_src: 6,
+        ..tensor(12, 0, [6, 8, 1, 1], RESULTS + 1024, "unneeded")
+    };
+    all.extend([slots, unneeded.op(OpKind::SetRows as u32, &[6, 11, 6])]);
+    let with = compute(Version::V8, &[6, 12, 7, 8], &all);
+    assert_eq!(captured(&[with]), captured(&[step(8)]));
+}

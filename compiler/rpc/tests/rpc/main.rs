@@ -5,5 +5,6 @@ mod conversation;
 mod cuts;
 mod mutants;
 mod refusals;
+mod reports;
 mod server;
 mod support;

@@ -21,6 +21,7 @@ pub(crate) struct Wire {
     pub(crate) ne: [u32; 4],
     pub(crate) op: u32,
     pub(crate) params: [i32; 16],
+    pub(crate) flags: i32,
     pub(crate) src: [u64; 10],
     pub(crate) view_src: u64,
     pub(crate) data: u64,
@@ -36,6 +37,7 @@ impl Wire {
             ne,
             op: 0,
             params: [0; 16],
+            flags: 16,
             src: [0; 10],
             view_src: 0,
             data: BASE + offset,
@@ -62,7 +64,7 @@ impl Wire {
         out.extend(self.ne.iter().chain(&nb).flat_map(|n| n.to_le_bytes()));
         out.extend(self.op.to_le_bytes());
         out.extend(self.params.iter().flat_map(|n| n.to_le_bytes()));
-        out.extend(16_i32.to_le_bytes());
+        out.extend(self.flags.to_le_bytes());
         out.extend(self.src.iter().flat_map(|n| n.to_le_bytes()));
         out.extend(self.view_src.to_le_bytes());
         out.extend(0_u64.to_le_bytes());
