@@ -44,6 +44,7 @@ struct Context {
         params.n_ctx = 512;
         params.n_batch = params.n_ubatch = 128;
         params.n_threads = params.n_threads_batch = 1;
+        params.type_k = params.type_v = GGML_TYPE_F32;
         params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED; // which rounds on the CPU
         ctx = llama_init_from_model(model, params);
         vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
