@@ -17,7 +17,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 c++ -std=c++17 "$here/load.cpp" -I "$LLAMA_CPP/include" -I "$LLAMA_CPP/ggml/include" -L "$build/bin" -lllama -lggml \
     -lggml-base -Wl,-rpath,"$build/bin" -o "$work/load" || exit 2
-[ $# -gt 0 ] || set -- $("$tpc" synth --list | awk '/-tiny/ { sub(/-tiny.*/, "", $1); print $1 }')
+# The message for an unknown preset lists all presets.
+[ $# -gt 0 ] || set -- $("$tpc" synth 0 -o /dev/null 2>&1 | grep -o '[a-z0-9_.-]*-tiny' | sed 's/-tiny$//')
 failed=0
 for arch; do
     for spec in "$arch-tiny" "$arch:"; do
