@@ -46,7 +46,7 @@ pub use frame::{Change, Frame};
 pub use profile::KernelTime;
 pub use reference::{
     Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,
-    ProgramInterpreter, eval, knows,
+    ProgramInterpreter, UnknownOps, eval, knows,
 };
 pub use run::{BatchRun, Batches, NextPhase};
 pub use session::{

@@ -1,3 +1,4 @@
+use super::drafters::read_by_draft;
 use super::error::ArchError;
 use super::families::ARCHS;
 
@@ -8,6 +9,9 @@ impl ArchError {
             "convert the model again with a current llama.cpp, or correct the key if you edited it";
         match self {
             ArchError::Metadata(e) => e.help(),
+            ArchError::Unsupported { found, .. } if read_by_draft(found).is_some() => {
+                "plan the model that it drafts for, with `--model-draft` and this file".into()
+            }
             ArchError::Unsupported { .. } => {
                 let names: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();
                 format!("supported architectures: {}", names.join(", "))

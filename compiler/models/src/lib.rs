@@ -36,6 +36,7 @@
 mod blocks;
 mod codes;
 pub mod description;
+mod drafters;
 mod error;
 mod expected;
 mod families;
@@ -56,6 +57,7 @@ mod tests;
 pub use blocks::{CACHE_TYPES, IK_CACHE_TYPES};
 pub use codes::CODES;
 pub use description::Arch;
+pub use drafters::read_by_draft;
 pub use error::ArchError;
 pub use expected::{expected_tensors, expected_tensors_in};
 pub use families::{ARCHS, find};

@@ -1,6 +1,9 @@
 //! Compares a small model's outputs: the whole model against the devices' programs.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
+use tpc_runtime::knows;
 use tpc_runtime::quant::can_quantise;
 
 use super::difference::{TOLERANCE, first_difference};
@@ -10,7 +13,7 @@ use tpc_core::golden::{Distance, distance};
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::shrink::{self, ShrunkModel};
 use tpc_diag::{Diagnostic, codes};
-use tpc_ir::{Budget, BudgetExceeded};
+use tpc_ir::{Budget, BudgetExceeded, Graph, Op};
 
 /// The result of a successful comparison.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -25,6 +28,18 @@ pub struct Agreement {
     pub nmse: f64,
     /// The maximum absolute difference of two elements.
     pub max_abs: f64,
+    /// Ops of the capture that tpc does not know. A stand-in ran instead: a fixed linear function of their operands.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stand_ins: Vec<String>,
+}
+
+/// Returns the names of ops that the runtime does not know.
+fn unknown_ops(model: &Graph) -> Vec<String> {
+    let names = model.insts().filter_map(|(_, inst)| match &inst.op {
+        Op::Opaque(op) if !knows(&op.name) => Some(op.name.clone()),
+        _ => None,
+    });
+    names.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Shrinks a planned model, and replaces types that the runtime cannot quantise.
@@ -97,6 +112,7 @@ pub fn compare_within(
         numbers: 0,
         nmse: 0.0,
         max_abs: 0.0,
+        stand_ins: unknown_ops(&shrunk.model),
     };
     for (a, b) in whole.iter().zip(&parts) {
         let d = answer_distance(a, b);

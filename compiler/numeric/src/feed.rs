@@ -4,7 +4,8 @@ use tpc_ir::stage::Executable;
 use tpc_ir::{Bindings, Dim, Op, Output, Resource, Symbol, TensorType, Verified, Window};
 use tpc_runtime::Observer;
 use tpc_runtime::{
-    Batch, ExecError, Interpreter, MemoryWeights, Options, Session, SessionConfig, Tensor,
+    Batch, ExecError, Gelu, Interpreter, MemoryWeights, Options, Session, SessionConfig, Tensor,
+    UnknownOps,
 };
 
 use tpc_synth::Rng;
@@ -147,6 +148,12 @@ fn tokens<S: Executable>(
     Ok(out)
 }
 
+/// Options that give results even of ops that tpc does not know.
+const WITH_STAND_INS: Options = Options {
+    gelu: Gelu::GgmlTable,
+    unknown: UnknownOps::StandIn,
+};
+
 fn capture_run<S: Executable>(
     graph: &Verified<S>,
     weights: &MemoryWeights,
@@ -156,7 +163,7 @@ fn capture_run<S: Executable>(
     let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
     let bindings = batch.iter().fold(Bindings::default(), bind);
     let cells = [Symbol::NKv, Symbol::NCtx, Symbol::NKvSwa, Symbol::NCtxSwa].map(Dim::symbol);
-    let mut interpreter = Interpreter::new(graph, weights, Options::default())?;
+    let mut interpreter = Interpreter::new(graph, weights, WITH_STAND_INS)?;
     let mut out = Vec::new();
     for number in 0..CAPTURED {
         let mut inputs = |kind: &InputKind, ty: &TensorType| {

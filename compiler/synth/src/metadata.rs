@@ -3,7 +3,8 @@ use tpc_ir::op::NormKind;
 use super::spec::{PerLayer, Spec};
 use tpc_gguf::MetaValue;
 use tpc_models::description::{
-    ExpertLayers, Experts, LatentForm, LogitScale, RecurrentMixer, Residual, ScanHeads, Sections,
+    ExpertLayers, ExpertWidth, Experts, LatentForm, LogitScale, RecurrentMixer, Residual,
+    ScanHeads, Sections,
 };
 
 /// The factor of the logits, for architectures with a metadata key for it.
@@ -132,11 +133,13 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
         ("expert_used_count", experts.used),
     ];
     let described = &spec.arch.ffn.experts;
+    let form = described.form();
+    let has_key = form.is_some_and(|form| form.width != ExpertWidth::AsDense)
+        || matches!(described, Experts::Always(_));
     // Only the key of dense layers takes a width per layer. Experts without their own key use that key.
-    if let (Experts::Always(_), PerLayer::Same(n)) = (described, &spec.ff) {
+    if let (true, PerLayer::Same(n)) = (has_key, &spec.ff) {
         out.push(("expert_feed_forward_length", *n));
     }
-    let form = described.form();
     let interleaved = [ExpertLayers::Interleaved, ExpertLayers::InterleavedUnless0];
     if form.is_some_and(|form| interleaved.contains(&form.layers)) {
         out.push(("interleave_moe_layer_step", 1));
@@ -165,12 +168,18 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
             ("ssm.inner_size", spec.heads.at(0) * spec.head_dim),
             ("ssm.state_size", spec.head_dim),
             ("ssm.time_step_rank", spec.heads.at(0)),
-            ("ssm.group_count", spec.kv_heads.at(0)),
+            ("ssm.group_count", some_kv_heads(spec)),
         ],
         RecurrentMixer::Kda(_) => vec![("ssm.conv_kernel", 4), ("kda.head_dim", spec.head_dim)],
         RecurrentMixer::Lightning => Vec::new(),
         RecurrentMixer::ShortConv => vec![("shortconv.l_cache", 3)],
     }
+}
+
+/// Returns the KV heads of the first layer with attention; without such a layer, the heads.
+fn some_kv_heads(spec: &Spec) -> u64 {
+    let mut all = (0..spec.layers).map(|layer| spec.kv_heads.at(layer));
+    all.find(|&n| n > 0).unwrap_or_else(|| spec.heads.at(0))
 }
 
 /// Encodes a count, which fits 31 bits.

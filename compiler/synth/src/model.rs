@@ -175,9 +175,54 @@ fn tensors(
     };
     let keep = |t: &ExpectedTensor| match t.role {
         TensorRole::Output => spec.head == Head::Own,
-        _ => spec.optionals == Optionals::With,
+        _ => spec.optionals == Optionals::With || is_required(spec.arch.name, &t.name),
     };
-    tpc_models::expected_tensors_in(metadata, &options, forms, keep).map_err(|e| no_model(&e))
+    let mut out = tpc_models::expected_tensors_in(metadata, &options, forms, keep)
+        .map_err(|e| no_model(&e))?;
+    for tensor in spec.arch.of_images {
+        let more = of_images(&out, tensor);
+        out.extend(more);
+    }
+    Ok(out)
+}
+
+/// Tensors that llama.cpp 0.8.0 requires, and tpc does not.
+const REQUIRED: [(&str, &str); 9] = [
+    ("gemma4", "rope_freqs.weight"),
+    ("granitehybrid", "ssm_conv1d.bias"),
+    ("granitehybrid", "ssm_norm.weight"),
+    ("mamba2", "ssm_conv1d.bias"),
+    ("plamo2", "attn_k_norm.weight"),
+    ("plamo2", "attn_q_norm.weight"),
+    ("starcoder2", "attn_output.bias"),
+    ("starcoder2", "ffn_down.bias"),
+    ("starcoder2", "ffn_up.bias"),
+];
+
+fn is_required(arch: &str, name: &str) -> bool {
+    let own = REQUIRED.iter().filter(|(a, _)| *a == arch);
+    let mut stems = own.map(|(_, stem)| *stem);
+    stems.any(|stem| {
+        name.strip_suffix(stem)
+            .is_some_and(|head| head.is_empty() || head.ends_with('.'))
+    })
+}
+
+/// Returns a layer tensor for images, such as `vis_up.weight`, of every layer. It has the sizes of the tensor for text.
+fn of_images(tensors: &[ExpectedTensor], tensor: &str) -> Vec<ExpectedTensor> {
+    let stem = tensor.trim_start_matches("vis_");
+    let for_text = match stem.starts_with("attn_") {
+        true => stem.to_owned(),
+        false => format!("ffn_{stem}"),
+    };
+    let alike = |t: &ExpectedTensor| {
+        let head = t.name.strip_suffix(&for_text)?;
+        head.ends_with('.').then(|| ExpectedTensor {
+            name: format!("{head}{tensor}"),
+            ..t.clone()
+        })
+    };
+    tensors.iter().filter_map(alike).collect()
 }
 
 fn check_choices(

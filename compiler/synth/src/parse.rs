@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::presets::presets;
+use super::presets::{defaults, presets};
 use super::spec::{Contents, Experts, Head, Optionals, PerLayer, Spec};
 use super::types::FileType;
 use tpc_diag::suggest::{nearest, shorten};
@@ -75,6 +75,7 @@ impl Spec {
         };
         let presets = presets();
         let preset = presets.iter().find(|p| p.name == head);
+        let defaults = defaults(head, given.unwrap_or_default());
         let mut values = KeyValues::default();
         let arch = match preset.and_then(|p| p.spec.split_once(':')) {
             Some((arch, own)) => {
@@ -82,7 +83,11 @@ impl Spec {
                 values.read(arch, own, OnRepeat::Replace)?;
                 arch
             }
-            None if given.is_some() => architecture(head)?,
+            None if given.is_some() => {
+                let arch = architecture(head)?;
+                values.read(arch, &defaults, OnRepeat::Replace)?;
+                arch
+            }
             None => {
                 let names = presets.iter().map(|p| p.name.as_str());
                 return Err(not_a_preset(head, names));

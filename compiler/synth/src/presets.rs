@@ -13,21 +13,25 @@ pub struct Preset {
 const TINY: &str =
     "layers=2,embd=256,heads=8,kv_heads=4,head_dim=32,ff=512,vocab=320,ctx=256,type=mixed";
 
-/// The additional keys of tiny models, as in published files.
-const TINY_OF: &[(&str, &str)] = &[
+/// The additional keys of small models: sizes as in published files, and keys that llama.cpp requires.
+const SMALL_OF: &[(&str, &str)] = &[
     (
         "afmoe",
-        "layers=4,window=16,afmoe.leading_dense_block_count=1,afmoe.expert_shared_count=1,afmoe.expert_weights_norm=true,\
-         afmoe.expert_weights_scale=2.5",
+        "layers=4,window=16,afmoe.leading_dense_block_count=1,afmoe.expert_shared_count=1,\
+         afmoe.expert_weights_norm=true,afmoe.expert_weights_scale=2.5",
     ),
+    ("bailingmoe", "bailingmoe.expert_shared_count=1"),
     (
         "bailingmoe2",
-        "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2",
+        "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,\
+         bailingmoe2.expert_group_count=4,bailingmoe2.expert_group_used_count=2,experts=8,\
+         bailingmoe2.expert_gating_func=2",
     ),
     (
         "bailingmoe3",
         "kv_heads=4/0,bailingmoe3.kda.gate_lower_bound=-5.0,bailingmoe3.swiglu_clamp_exp=4.0,\
-         bailingmoe3.swiglu_clamp_shexp=5.0",
+         bailingmoe3.swiglu_clamp_shexp=5.0,bailingmoe3.expert_shared_count=1,\
+         bailingmoe3.leading_dense_block_count=0,bailingmoe3.expert_gating_func=2",
     ),
     ("bloom", "kv_heads=8"),
     ("cogvlm", "kv_heads=8"),
@@ -37,7 +41,7 @@ const TINY_OF: &[(&str, &str)] = &[
         "layers=4,window=16,cohere2moe.leading_dense_block_count=1,cohere2moe.expert_shared_count=2,\
          cohere2moe.expert_weights_norm=true",
     ),
-    ("command-r", "tied=1,biases=1"),
+    ("command-r", "tied=1"),
     ("dbrx", "dbrx.attention.clamp_kqv=8.0"),
     (
         "deci",
@@ -48,10 +52,12 @@ const TINY_OF: &[(&str, &str)] = &[
         "deepseek",
         "deepseek.leading_dense_block_count=1,deepseek.expert_shared_count=2",
     ),
+    ("deepseek2", "experts=4,deepseek2.expert_shared_count=1"),
     (
         "deepseek32",
-        "deepseek32.leading_dense_block_count=1,deepseek32.expert_shared_count=1,deepseek32.attention.indexer.head_count=4,\
-         deepseek32.attention.indexer.key_length=64,deepseek32.attention.indexer.top_k=8",
+        "deepseek32.leading_dense_block_count=1,deepseek32.expert_shared_count=1,\
+         deepseek32.attention.indexer.head_count=4,deepseek32.attention.indexer.key_length=64,\
+         deepseek32.attention.indexer.top_k=8,experts=4,deepseek32.expert_gating_func=2",
     ),
     (
         "deepseek4",
@@ -65,31 +71,35 @@ const TINY_OF: &[(&str, &str)] = &[
          deepseek4.expert_weights_norm=true,deepseek4.expert_weights_scale=1.5,deepseek4.swiglu_clamp_exp=2.0",
     ),
     (
+        "dots1",
+        "kv_heads=8,dots1.expert_shared_count=1,dots1.expert_gating_func=2,dots1.leading_dense_block_count=1",
+    ),
+    (
         "dots3note",
         "window=16,dots3note.leading_dense_block_count=1,dots3note.expert_shared_count=1,\
          dots3note.attention.sliding_window_pattern=0/1,dots3note.rope.freq_base_swa=500000.0,\
          dots3note.attention.kv_lora_rank_swa=64,dots3note.attention.key_length_mla_swa=96,\
          dots3note.attention.value_length_mla_swa=64,dots3note.attention.key_length_swa=96,\
-         dots3note.attention.value_length_swa=64,\
-         dots3note.attention.indexer.head_count=4,dots3note.attention.indexer.key_length=64,\
-         dots3note.attention.indexer.top_k=8",
+         dots3note.attention.value_length_swa=64,dots3note.attention.indexer.head_count=4,\
+         dots3note.attention.indexer.key_length=64,dots3note.attention.indexer.top_k=8,\
+         dots3note.attention.indexer.types=1/0,dots3note.expert_gating_func=2",
     ),
     (
         "ernie4_5-moe",
-        "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=2",
+        "layers=3,ernie4_5-moe.leading_dense_block_count=1,ernie4_5-moe.interleave_moe_layer_step=1",
     ),
     (
         "exaone-moe",
         "layers=4,window=16,exaone-moe.leading_dense_block_count=1,exaone-moe.expert_weights_norm=true,\
-         exaone-moe.expert_weights_scale=2.5",
+         exaone-moe.expert_weights_scale=2.5,exaone-moe.expert_gating_func=2",
     ),
     ("gemma2", "window=16,tied=1"),
     ("gemma3", "layers=6,window=16,tied=1"),
     (
         "gemma4",
-        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=4,gemma4.attention.key_length_swa=16,\
-         gemma4.attention.value_length_swa=16,gemma4.attention.shared_kv_layers=2,\
-         gemma4.embedding_length_per_layer_input=32",
+        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=1/1/1/0/1/1/1/0,\
+         gemma4.attention.key_length_swa=16,gemma4.attention.value_length_swa=16,\
+         gemma4.attention.shared_kv_layers=2,gemma4.embedding_length_per_layer_input=32",
     ),
     (
         "glm-dsa",
@@ -104,17 +114,20 @@ const TINY_OF: &[(&str, &str)] = &[
     (
         "glm5-next",
         "kv_heads=4/0,glm5-next.rope.dimension_count=0,glm5-next.leading_dense_block_count=1,\
-         glm5-next.expert_shared_count=1,glm5-next.kda.gate_lower_bound=-5.0,\
-         glm5-next.hyper_connection.count=4,glm5-next.hyper_connection.epsilon=0.00001,\
-         glm5-next.hyper_connection.sinkhorn_iterations=3,glm5-next.attention.indexer.head_count=4,\
-         glm5-next.attention.indexer.key_length=64,glm5-next.attention.indexer.top_k=8,\
-         glm5-next.attention.indexer.kpool=4",
+         glm5-next.expert_shared_count=1,glm5-next.kda.gate_lower_bound=-5.0,glm5-next.hyper_connection.count=4,\
+         glm5-next.hyper_connection.epsilon=0.00001,glm5-next.hyper_connection.sinkhorn_iterations=3,\
+         glm5-next.attention.indexer.head_count=4,glm5-next.attention.indexer.key_length=64,\
+         glm5-next.attention.indexer.top_k=8,glm5-next.attention.indexer.kpool=4",
     ),
     ("gpt-oss", "window=16,type=mxfp4_moe"),
     ("gpt2", "kv_heads=8,tied=1"),
     (
         "granite_swa",
         "window=16,granite_swa.attention.sliding_window_pattern=1/0",
+    ),
+    (
+        "granitehybrid",
+        "kv_heads=4/0,granitehybrid.ssm.inner_size=512",
     ),
     ("grok", "grok.attention.output_scale=0.25"),
     (
@@ -135,7 +148,7 @@ const TINY_OF: &[(&str, &str)] = &[
         "hy_v4.leading_dense_block_count=1,hy_v4.expert_shared_count=1,hy_v4.hyper_connection.count=3,\
          hy_v4.hyper_connection.epsilon=0.00001,hy_v4.hyper_connection.magnitude=2.0,\
          hy_v4.attention.indexer.types=1/0,hy_v4.attention.indexer.head_count=4,\
-         hy_v4.attention.indexer.key_length=64,hy_v4.attention.indexer.top_k=8",
+         hy_v4.attention.indexer.key_length=64,hy_v4.attention.indexer.top_k=8,hy_v4.expert_gating_func=2",
     ),
     ("jais", "jais.attention.max_alibi_bias=8.0"),
     ("jamba", "kv_heads=4/0"),
@@ -143,11 +156,12 @@ const TINY_OF: &[(&str, &str)] = &[
         "kimi-k3",
         "layers=4,kv_heads=4/0/0/4,kimi-k3.leading_dense_block_count=1,kimi-k3.expert_shared_count=1,\
          kimi-k3.expert_latent_length=128,kimi-k3.attn_res.block_size=2,kimi-k3.activation.situ_beta=4.0,\
-         kimi-k3.activation.situ_linear_beta=25.0,kimi-k3.kda.gate_lower_bound=-5.0",
+         kimi-k3.activation.situ_linear_beta=25.0,kimi-k3.kda.gate_lower_bound=-5.0,kimi-k3.expert_gating_func=2",
     ),
     (
         "kimi-linear",
-        "kv_heads=4/0,kimi-linear.attention.q_lora_rank=0",
+        "kv_heads=4/0,kimi-linear.attention.q_lora_rank=0,kimi-linear.expert_shared_count=1,\
+         kimi-linear.expert_gating_func=2",
     ),
     (
         "laguna",
@@ -159,25 +173,43 @@ const TINY_OF: &[(&str, &str)] = &[
         "lfm2moe",
         "layers=3,kv_heads=4/0/4,lfm2moe.leading_dense_block_count=1,lfm2moe.expert_gating_func=2",
     ),
+    ("llama4", "layers=4"),
     (
         "maple",
         "layers=4,window=16,maple.attention.sliding_window_pattern=1/1/1/0,maple.swiglu_clamp_exp=0.5",
     ),
     ("mellum", "layers=4,window=16"),
     (
+        "mimo2",
+        "layers=4,window=16,mimo2.attention.sliding_window_pattern=0/1/1/0,mimo2.expert_gating_func=2",
+    ),
+    (
         "minimax-01",
         "minimax-01.full_attention_interval=2,minimax-01.residual_scale=3.5",
     ),
+    ("minimax-m2", "minimax-m2.expert_gating_func=2"),
     (
         "minimax-m3",
         "minimax-m3.leading_dense_block_count=1,minimax-m3.expert_shared_count=1,minimax-m3.expert_gating_func=2,\
          minimax-m3.rope.dimension_count=16,minimax-m3.attention.indexer.head_count=4,\
          minimax-m3.attention.indexer.key_length=64,minimax-m3.attention.indexer.top_k=4096,\
-         minimax-m3.attention.indexer.block_size=4,minimax-m3.attention.indexer.local_blocks=1",
+         minimax-m3.attention.indexer.block_size=4,minimax-m3.attention.indexer.local_blocks=1,kv_heads=4",
     ),
+    ("mistral4", "experts=4,mistral4.expert_shared_count=1"),
     ("muse-glimmer", "layers=4,window=16"),
     ("nanbeige", "nanbeige.num_loops=2"),
+    (
+        "nemotron_h",
+        "layers=3,kv_heads=0/4/0,nemotron_h.feed_forward_length=0/0/512,\
+         nemotron_h.attention.layer_norm_epsilon=0.00001",
+    ),
+    (
+        "nemotron_h_moe",
+        "layers=3,kv_heads=0/4/0,nemotron_h_moe.feed_forward_length=0/0/512,\
+         nemotron_h_moe.attention.layer_norm_epsilon=0.00001",
+    ),
     ("olmo", "olmo.attention.clamp_kqv=8.0"),
+    ("olmoe", "kv_heads=8"),
     ("paddleocr", "paddleocr.rope.dimension_sections=8/4/4/0"),
     ("phi3", "ctx=512"),
     ("plamo2", "kv_heads=4/0"),
@@ -187,16 +219,21 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("pockettts", "kv_heads=8,tied=1"),
     ("qwen", "kv_heads=8"),
+    ("qwen2vl", "qwen2vl.rope.dimension_sections=8/4/4/0"),
     ("qwen35", "layers=4"),
+    ("qwen35moe", "qwen35moe.full_attention_interval=2"),
+    ("qwen3next", "qwen3next.full_attention_interval=2"),
+    ("qwen3tts", "vocab=3072"),
     (
         "qwen4exp",
-        "qwen4exp.full_attention_interval=2,qwen4exp.hyper_connection.count=3,qwen4exp.hyper_connection.low_rank=32,\
-         qwen4exp.attention.compress_ratios=4/4,qwen4exp.attention.indexer.head_count=4,\
-         qwen4exp.attention.indexer.key_length=64,qwen4exp.attention.indexer.top_k=8,qwen4exp.ple.layers=0/,\
-         qwen4exp.ple.ngram_size=3,qwen4exp.ple.heads_per_ngram=2,qwen4exp.ple.conv_kernel=4,\
-         qwen4exp.ple.eos_token_id=2,qwen4exp.embedding_length_per_layer_input=64,\
-         qwen4exp.ple.layer_multipliers=u64:3735928559/2654435761/40503,qwen4exp.ple.head_offsets=u64:0/61/128/187,\
-         qwen4exp.ple.head_vocab_sizes=u64:61/67/59/69",
+        "qwen4exp.full_attention_interval=2,qwen4exp.hyper_connection.count=3,\
+         qwen4exp.hyper_connection.low_rank=32,qwen4exp.attention.compress_ratios=4/4,\
+         qwen4exp.attention.indexer.head_count=4,qwen4exp.attention.indexer.key_length=64,\
+         qwen4exp.attention.indexer.top_k=8,qwen4exp.ple.layers=0/,qwen4exp.ple.ngram_size=3,\
+         qwen4exp.ple.heads_per_ngram=2,qwen4exp.ple.conv_kernel=4,qwen4exp.ple.eos_token_id=2,\
+         qwen4exp.embedding_length_per_layer_input=64,\
+         qwen4exp.ple.layer_multipliers=u64:3735928559/2654435761/40503,\
+         qwen4exp.ple.head_offsets=u64:0/61/128/187,qwen4exp.ple.head_vocab_sizes=u64:61/67/59/69",
     ),
     (
         "smallthinker",
@@ -275,15 +312,88 @@ const SIZES: &[(&str, &str)] = &[
     ),
 ];
 
+fn small(arch: &str) -> &'static str {
+    let more = SMALL_OF.iter().find(|(name, _)| *name == arch);
+    more.map_or("", |(_, more)| more)
+}
+
+/// Sizes of a model that the specification does not give.
+const LAYERS: u64 = 2;
+const HEADS: u64 = 8;
+const EMBD: u64 = 256;
+
+/// Returns the number that `text` gives for a key; `None` for another key or a list.
+fn number(text: &str, key: &str) -> Option<u64> {
+    let pairs = text.split(',').filter_map(|p| p.split_once('='));
+    let mut values = pairs
+        .filter(|(k, _)| k.trim() == key)
+        .map(|(_, v)| v.trim());
+    values.find_map(|v| v.parse().ok())
+}
+
+/// Returns an architecture's keys that a specification may replace. Lists with a number per layer are repeated for the
+/// specification's layers, with its heads and widths.
+pub(super) fn defaults(arch: &str, given: &str) -> String {
+    let own = small(arch);
+    let listed = number(own, "layers").unwrap_or(LAYERS);
+    let layers = number(given, "layers").unwrap_or(listed);
+    let heads = number(given, "heads").unwrap_or(HEADS);
+    let kv_heads = number(given, "kv_heads").unwrap_or(heads);
+    let width = number(given, "embd").unwrap_or(EMBD).saturating_mul(2);
+    let width = number(given, "ff").unwrap_or(width);
+    let pairs = own.split(',').filter_map(|p| p.split_once('='));
+    let pairs = pairs.filter_map(|(key, value)| {
+        // As many KV heads as heads.
+        let equal = key == "kv_heads" && number(own, key) == Some(HEADS);
+        if key == "type" || equal {
+            return None;
+        }
+        let list: Vec<&str> = value.split('/').collect();
+        if list.len() < 2 || list.len() as u64 != listed {
+            return Some(format!("{key}={value}"));
+        }
+        let size = match key.rsplit('.').next() {
+            Some("head_count") => Some(heads),
+            Some("kv_heads" | "head_count_kv") => Some(kv_heads),
+            Some("feed_forward_length") => Some(width),
+            _ => None,
+        };
+        let item = |n: &&str| match size {
+            Some(size) if **n != *"0" => size.to_string(),
+            _ => (*n).to_owned(),
+        };
+        let list: Vec<String> = list.iter().map(item).collect();
+        Some(format!("{key}={}", repeat(&list, layers)))
+    });
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+/// Repeats a list up to this many items. A list of one item ends with a slash.
+fn repeat(list: &[String], items: u64) -> String {
+    // Counts that no model has are refused later.
+    let items = usize::try_from(items)
+        .unwrap_or(usize::MAX)
+        .min(MOST_LISTED);
+    let all: Vec<&str> = list
+        .iter()
+        .map(String::as_str)
+        .cycle()
+        .take(items)
+        .collect();
+    match all[..] {
+        [one] => format!("{one}/"),
+        _ => all.join("/"),
+    }
+}
+
+/// The maximum number of listed layers, more than a specification may have.
+const MOST_LISTED: usize = 1 << 12;
+
 /// Returns a tiny model of each architecture, then headers of models with published sizes.
 pub fn presets() -> Vec<Preset> {
-    let tiny = ARCHS.iter().map(|arch| {
-        let more = TINY_OF.iter().find(|(name, _)| *name == arch.name);
-        let more = more.map_or(String::new(), |(_, more)| format!(",{more}"));
-        Preset {
-            name: format!("{}-tiny", arch.name),
-            spec: format!("{}:{TINY}{more}", arch.name),
-        }
+    let tiny = ARCHS.iter().map(|arch| Preset {
+        name: format!("{}-tiny", arch.name),
+        spec: format!("{}:{TINY},{}", arch.name, small(arch.name)),
     });
     let sizes = SIZES.iter().map(|(name, spec)| Preset {
         name: (*name).to_owned(),

@@ -336,3 +336,50 @@ fn a_full_disk_is_reported() {
         ("TPC0402", "output: no space left")
     );
 }
+
+/// Returns the metadata keys of a specification's file.
+fn keys(text: &str) -> Vec<String> {
+    let spec = Spec::parse(text).unwrap();
+    let pairs = crate::metadata::pairs(&spec);
+    pairs.into_iter().map(|(key, _)| key).collect()
+}
+
+#[test]
+fn files_have_the_keys_that_llama_cpp_requires() {
+    const OF_ALL: [&str; 3] = ["context_length", "embedding_length", "block_count"];
+    let table = include_str!("required-keys.txt");
+    let rows = table.lines().filter(|l| !l.starts_with('#'));
+    let rows: Vec<(&str, &str)> = rows.map(|l| l.split_once(':').unwrap()).collect();
+    let mut lacks = Vec::new();
+    for arch in ARCHS {
+        let (_, required) = rows.iter().find(|(name, _)| *name == arch.name).unwrap();
+        for spec in [format!("{}-tiny", arch.name), format!("{}:", arch.name)] {
+            let found = keys(&spec);
+            for key in OF_ALL.into_iter().chain(required.split_whitespace()) {
+                let full = [format!("{}.{key}", arch.name), key.to_owned()];
+                if !full.iter().any(|k| found.contains(k)) {
+                    lacks.push(format!("{spec} lacks {key}"));
+                }
+            }
+        }
+    }
+    assert!(lacks.is_empty(), "{}", lacks.join("\n"));
+}
+
+#[test]
+fn keys_of_an_architecture_fit_the_sizes_given() {
+    let model = Model::new(
+        Spec::parse("deci:layers=7,heads=4,kv_heads=2,ff=256").unwrap(),
+        &zeros,
+    );
+    let model = model.unwrap();
+    let metadata = model.header().metadata();
+    let heads = metadata.get_array_u64("deci.attention.head_count");
+    assert_eq!(heads.unwrap().unwrap(), [4, 4, 0, 0, 4, 4, 4]);
+    let kv_heads = metadata.get_array_u64("deci.attention.head_count_kv");
+    assert_eq!(kv_heads.unwrap().unwrap(), [2, 0, 0, 0, 2, 2, 0]);
+    let widths = metadata.get_array_u64("deci.feed_forward_length");
+    assert_eq!(widths.unwrap().unwrap(), [256, 256, 256, 0, 256, 256, 256]);
+    assert!(shape("cogvlm:", "blk.1.vis_up.weight").is_some());
+    assert_eq!(shape("jamba:layers=1", "blk.0.ssm_in.weight"), None);
+}

@@ -3,10 +3,11 @@ use super::bits::eq_by_bits;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rule::{Role, Rule, Slot, res};
-use super::types::{InferredTypes, TypeError, check_finite, expect_operands, f32_of};
+use super::types::{InferredTypes, TypeError, check_finite, expect_operands, f32_of, parameter};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
 use crate::dims::Dim;
+use crate::interval::Interval;
 use crate::types::TensorType;
 
 /// The normalised Walsh–Hadamard matrix of order `n` (Sylvester's, natural row order), `f32[n, n]`, symmetric and its
@@ -61,29 +62,68 @@ impl OpDef for Hadamard {
     size_independent!();
 }
 
-/// `start + i · step` for `i` from 0 to `n − 1`. Without operands; result `f32[n]`.
+/// `start + i · step` for `i` from 0 to `n − 1`. Without operands; result `f32[n]`, or the held part of it on a device.
 #[derive(Clone, Debug)]
 pub struct Arange {
     /// The first number.
     pub start: f32,
     /// The difference between consecutive numbers.
     pub step: f32,
-    /// Number of elements.
+    /// Number of elements over all devices.
     pub n: Dim,
+    /// The values of `i` that this device holds, in order; `None` for all.
+    pub held: Option<Vec<Interval>>,
 }
 
-eq_by_bits!(Arange { start, step; n });
+eq_by_bits!(Arange { start, step; n, held });
+
+impl Arange {
+    /// Returns `n` numbers from `start`.
+    pub const fn new(start: f32, step: f32, n: Dim) -> Arange {
+        Arange {
+            start,
+            step,
+            n,
+            held: None,
+        }
+    }
+
+    /// Returns the values of `i` in this device's first `n` elements.
+    pub fn indices(&self, n: u64) -> Vec<u64> {
+        let all = [Interval { start: 0, len: n }];
+        let held = self.held.as_deref().unwrap_or(&all);
+        let held = held.iter().flat_map(|r| r.start..r.end());
+        held.take(usize::try_from(n).unwrap_or(usize::MAX))
+            .collect()
+    }
+
+    /// Returns the number of elements of the result.
+    fn count(&self) -> Result<Dim, TypeError> {
+        let Some(held) = &self.held else {
+            return Ok(self.n.clone());
+        };
+        let n = self.n.as_const();
+        let within = |r: &Interval| n.is_some_and(|n| r.start <= n && r.len <= n - r.start);
+        parameter("held", "ranges within `n`", held.iter().all(within))?;
+        let count = held.iter().try_fold(0_u64, |n, r| n.checked_add(r.len));
+        Ok(count.ok_or(TypeError::Overflow)?.into())
+    }
+}
 
 impl OpDef for Arange {
     const NAMES: &'static [&'static str] = &["arange"];
     const CATEGORY: OpCategory = OpCategory::Constant;
 
     fn attrs(&self) -> Attrs {
-        vec![
+        let mut out = vec![
             ("start", Attr::Float(self.start)),
             ("step", Attr::Float(self.step)),
             ("n", Attr::from(&self.n)),
-        ]
+        ];
+        if let Some(held) = &self.held {
+            out.push(("held", Attr::from(held.as_slice())));
+        }
+        out
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
@@ -91,28 +131,40 @@ impl OpDef for Arange {
             start: require("start", attrs.float("start")?)?,
             step: require("step", attrs.float("step")?)?,
             n: require("n", attrs.dim("n")?)?,
+            held: attrs.intervals("held")?,
         })
     }
 
     fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
         check_finite([("start", self.start), ("step", self.step)])?;
         expect_operands::<0>(operands, "no")?;
-        Ok(f32_of([self.n.clone(), Dim::ONE, Dim::ONE, Dim::ONE]).into())
+        Ok(f32_of([self.count()?, Dim::ONE, Dim::ONE, Dim::ONE]).into())
     }
 
+    /// Each device computes its own part.
     fn rule(&self, _: &[&TensorType], _: &[&TensorType]) -> Rule {
-        Rule::opaque().role(Role::Whole, res(0))
+        Rule::opaque()
     }
 
     fn work(&self, _: &dyn Extents) -> Work {
         Work::NONE
     }
 
-    fn localise(&self, _: &LocalCtx<'_>) -> Option<Self> {
-        Some(self.clone())
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        let held = match ctx.results[0].sharding.axes[0] {
+            None => self.held.clone(),
+            Some(_) => Some(ctx.intervals(Slot::Result(0), 0)?),
+        };
+        Some(Arange {
+            held,
+            ..self.clone()
+        })
     }
 
     fn resize(&self, to: &dyn NewSizes) -> Self {
+        if self.held.is_some() {
+            return self.clone();
+        }
         let [n, ..] = to.dims(Slot::Result(0));
         Arange { n, ..self.clone() }
     }

@@ -17,6 +17,7 @@ mod exhaustive;
 mod explanation;
 mod kind;
 mod layer_group;
+mod leaner;
 mod lower_bound;
 mod options;
 mod price;
@@ -38,6 +39,7 @@ pub use explanation::{
     FactorExplanation, FactorFacts, ForbiddenSplit, SplitExplanation, Verdict, explain_split, facts,
 };
 pub use layer_group::{LayerGroup, Signature, layer_groups};
+pub use leaner::{LeanerSplit, leaner_split};
 pub use options::{Granules, Refusal, SplitOption, options_for, refusal};
 pub use price::{Price, Pricer};
 pub use print::print;

@@ -2,7 +2,7 @@
 
 use egg::Id;
 use rustc_hash::FxHashMap;
-use tpc_ir::op::{AllToAll, Concat, Copy, InferredTypes, ReduceScatter};
+use tpc_ir::op::{AllToAll, Arange, Concat, Copy, InferredTypes, ReduceScatter};
 use tpc_ir::{Budget, Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
 use super::boundary::{Boundary, is_inlined};
@@ -278,6 +278,10 @@ impl<'a> Encoding<'a> {
                 Ok(joined.collect())
             }
             op if is_named_leaf(op) => Ok(vec![self.leaf(op)?]),
+            Op::Arange(op) if op.held.is_some() => {
+                let held = op.held.as_deref().unwrap_or_default();
+                Ok(vec![self.part_of_range(op, held)?])
+            }
             _ => {
                 let programs = self.task.programs;
                 let results = data.results.iter().enumerate();
@@ -286,6 +290,18 @@ impl<'a> Encoding<'a> {
                 Ok(classes.collect())
             }
         }
+    }
+
+    /// Adds a device's part of equidistant numbers, as a view of all numbers.
+    fn part_of_range(&mut self, op: &Arange, held: &[Interval]) -> Result<Id, NotExpressible> {
+        let all = Arange {
+            held: None,
+            ..op.clone()
+        };
+        let whole = self.terms.add_op(&all.into(), 0, Vec::new());
+        let size = op.n.as_const().ok_or(NotExpressible)?;
+        let pattern = Pattern::new(&Dim::ONE, size, held.iter().copied())?;
+        self.terms.on_axis(whole, 0, pattern)
     }
 
     fn cut(&mut self, whole: Id, axis: usize, counts: &[u64]) -> Result<Vec<Id>, NotExpressible> {

@@ -16,5 +16,5 @@ mod schedule;
 mod stale;
 
 pub use interpreter::{Inputs, Interpreter, NamedOutputs, Observer, PlaceStats};
-pub use ops::{Gelu, OpContext, Options, eval, knows};
+pub use ops::{Gelu, OpContext, Options, UnknownOps, eval, knows};
 pub use programs::ProgramInterpreter;

@@ -94,7 +94,10 @@ fn run(graph: &Verified<stage::Model>, output: &str) -> Vec<f64> {
 
 /// Returns a named output of a graph or programs; integer inputs are 0, 1, 2, ….
 fn run_with<S: Executable>(graph: &Verified<S>, output: &str, weights: &MemoryWeights) -> Vec<f64> {
-    let options = Options { gelu: Gelu::Exact };
+    let options = Options {
+        gelu: Gelu::Exact,
+        ..Options::default()
+    };
     let mut interpreter =
         Interpreter::new(graph, weights, options).unwrap_or_else(|e| panic!("{e}\n{graph}"));
     let bindings = Bindings::default().with(Symbol::NTokens, TOKENS);

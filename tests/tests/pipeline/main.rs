@@ -19,6 +19,7 @@ mod ggml_ops;
 mod goldens;
 mod graphs;
 mod headers;
+mod held_twice;
 mod hostile;
 mod kv_types;
 mod lints;

@@ -587,7 +587,10 @@ impl Trial {
     }
 
     fn run<S: Executable>(&self, b: &Builder, graph: &Verified<S>) -> Result<Vec<f64>, ExecError> {
-        let options = Options { gelu: Gelu::Exact };
+        let options = Options {
+            gelu: Gelu::Exact,
+            ..Options::default()
+        };
         let mut interpreter = Interpreter::new(graph, &b.weights, options)?;
         let mut inputs = |kind: &InputKind, _: &TensorType| match kind {
             InputKind::Other(name) => Ok(self.values[name].clone()),

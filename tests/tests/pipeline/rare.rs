@@ -170,7 +170,7 @@ pub(crate) fn rare(b: &mut Builder, x: Value) -> Value {
         }
         9 => {
             let (start, step) = (0.1, 0.1);
-            let numbers = b.push(Arange { start, step, n }, Vec::new());
+            let numbers = b.push(Arange::new(start, step, n), Vec::new());
             with(b, BinaryKind::Add, x, numbers)
         }
         10 => {

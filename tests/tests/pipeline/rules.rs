@@ -156,12 +156,7 @@ fn fill(b: &mut Builder) -> Value {
 /// Builds positions that every device computes, and adds them to a value that may be split.
 fn arange(b: &mut Builder) -> Value {
     let t = tokens(b);
-    let op = Arange {
-        start: 1.0,
-        step: 0.5,
-        n: t.clone(),
-    };
-    let positions = b.push(op, Vec::new());
+    let positions = b.push(Arange::new(1.0, 0.5, t.clone()), Vec::new());
     let (rows, n) = (d(b.rng.range(1, 3)), d(b.rng.range(1, 4)));
     let x = b.real([t, rows, n, d(1)]);
     let kind = BinaryKind::Add;

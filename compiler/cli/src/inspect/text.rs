@@ -4,6 +4,7 @@ use std::fmt::Write;
 use super::{Selection, order};
 use tpc_core::format::bytes;
 use tpc_gguf::{GgufFile, TensorInfo};
+use tpc_models::read_by_draft;
 
 fn data(file: &GgufFile) -> &'static str {
     match (
@@ -35,6 +36,13 @@ pub(super) fn render(file: &GgufFile, selection: &Selection<'_>, listed: bool) -
     let _ = writeln!(out, "{} metadata entries", header.metadata().len());
     for e in &selection.entries {
         let _ = writeln!(out, "  {} = {}", e.key, e.value.preview());
+    }
+    let arch = header.metadata().get_str("general.architecture");
+    if let Some(reads) = arch.ok().flatten().and_then(read_by_draft) {
+        let _ = writeln!(
+            out,
+            "\ndrafts tokens for another model, of which it reads {reads}"
+        );
     }
     let mut by_type: BTreeMap<&str, (u64, u64, u64)> = BTreeMap::new();
     for t in &selection.tensors {

@@ -86,6 +86,12 @@ pub(super) fn check(check: &NumericCheck, detail: Detail) -> String {
             "compared: a small model and its programs agree (NMSE {:.1e} in {} numbers of {} batches)\n",
             a.nmse, a.numbers, a.batches
         );
+        for op in &a.stand_ins {
+            let _ = writeln!(
+                out,
+                "  a stand-in ran for `{op}`, which tpc does not know: a fixed linear function of its operands\n"
+            );
+        }
     }
     let all: usize = shrunk.layers.iter().map(|(_, all)| all.len()).sum();
     if all > 0 {

@@ -338,3 +338,57 @@ fn an_encoder_is_on_the_first_device_here() {
     let compute = number(&report["beside"][0]["devices"][0]["compute"]);
     assert!((8 << 20..64 << 20).contains(&compute), "{compute}");
 }
+
+#[test]
+fn drafts_that_read_the_model_are_counted_and_never_planned_alone() {
+    let scratch = Scratch::new();
+    const KV: [(&str, &[u64]); 2] = [
+        ("blk.0.attn_k.weight", &[512, 128]),
+        ("blk.0.attn_v.weight", &[512, 128]),
+    ];
+    for (arch, caches) in [
+        ("eagle3", true),
+        ("dflash", true),
+        ("gemma4-assistant", false),
+    ] {
+        let mut tensors: Vec<(&str, &[u64])> = vec![
+            ("output.weight", &[256, 128]),
+            ("blk.0.attn_q.weight", &[512, 256]),
+            ("blk.0.ffn_up.weight", &[256, 512]),
+        ];
+        if caches {
+            tensors.extend(KV);
+        }
+        let keys = [
+            ("block_count", 1),
+            ("embedding_length", 256),
+            ("attention.head_count", 8),
+            ("attention.head_count_kv", 4),
+            ("attention.key_length", 32),
+            ("attention.value_length", 32),
+        ];
+        let keys = keys.map(|(key, n)| (format!("{arch}.{key}"), n));
+        let keys: Vec<(&str, u32)> = keys.iter().map(|(key, n)| (key.as_str(), *n)).collect();
+        let draft = written(&scratch, "draft.gguf", arch, &keys, &tensors);
+        let elements = tensors.iter().map(|(_, ne)| ne.iter().product::<u64>());
+        let weights = 2 * elements.sum::<u64>();
+        let shown = tpc(["inspect", draft.as_str()]);
+        let said = "drafts tokens for another model";
+        assert!(shown.stdout.contains(said), "{arch}: {}", shown.stdout);
+        let alone = tpc(["plan", draft.as_str(), "--devices", "2"]);
+        refuses(&alone, 1, "TPC0150");
+        assert!(alone.stderr.contains("--model-draft"), "{}", alone.stderr);
+        let options = "--devices 2x3090 -sm layer -ts 1,1 -c 4096";
+        let report = json("qwen3-14b", &format!("{options} -md {draft}"));
+        let beside = &report["beside"][0];
+        let sum = |key: &str| -> u64 {
+            let devices = beside["devices"].as_array().unwrap().iter();
+            let all = devices.chain([&beside["host"]]);
+            all.map(|d| d[key].as_u64().unwrap_or(0)).sum()
+        };
+        assert_eq!(sum("weights"), weights, "{arch}: {beside}");
+        // Keys and values in f16: 4 heads of 32.
+        let kv = if caches { 4096 * 4 * 32 * 2 * 2 } else { 0 };
+        assert_eq!(sum("kv"), kv, "{arch}: {beside}");
+    }
+}

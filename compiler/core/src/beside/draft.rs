@@ -145,10 +145,9 @@ fn by_header(file: &GgufFile, placement: &Placement) -> (Vec<Part>, Part) {
     let keys = Keys::of(file);
     let number = |key| keys.number(key).unwrap_or(0);
     let width = 4 * number("embedding_length") + 2 * number("feed_forward_length");
-    let rows = file
-        .header()
-        .tensor("token_embd.weight")
-        .map_or(0, |t| t.ne[1]);
+    let tensor = |name| file.header().tensor(name);
+    let output = tensor("output.weight").or_else(|| tensor("token_embd.weight"));
+    let rows = output.map_or(0, |t| t.ne[1]);
     let compute = 4 * (placement.ubatch_size * width + placement.parallel * rows);
     for part in devices.iter_mut().filter(|p| p.total() > 0) {
         part.compute = compute;

@@ -1,6 +1,6 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use tpc_ir::{Bindings, Device, Op, Place, Value};
+use tpc_ir::{Device, Op, Place, Value};
 use tpc_passes::footprint::{Footprint, traffic};
 use tpc_passes::machine::DeviceProfile;
 
@@ -9,11 +9,11 @@ use super::commands::Commands;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
 use super::plan::{
-    Collectives, DeviceReport, EngineBuildReport, MirroredReport, ModelReport, PlanReport,
-    PoolReport, SearchReport, TensorReport,
+    Collectives, DeviceReport, EngineBuildReport, ModelReport, PlanReport, PoolReport,
+    SearchReport, TensorReport,
 };
 use super::sharding::{devices_at, place_name, sharding_report};
-use super::{drafts, rewriting};
+use super::{copies, drafts, rewriting};
 use crate::pipeline::CompiledModel;
 use crate::placement::{DeviceKind, Placement};
 
@@ -29,11 +29,14 @@ impl PlanReport {
             placement.backend,
             !machine.assumed,
         );
-        let mirrored = mirrored_weights(compiled);
+        let model = model(path, compiled);
+        let copies = copies::of_weights(compiled);
+        let mirrored = copies::by_cause(&copies);
         let choice = compiled.choice();
         PlanReport {
             tpc: 1,
-            model: model(path, compiled),
+            copies: copies::explain(compiled, &copies, model.bytes),
+            model,
             verdict: "ok",
             machine,
             commands: Commands::new(path, &placement.machine_words(), placement, compiled),
@@ -209,36 +212,4 @@ fn tensor(
         kind,
         layer,
     }
-}
-
-/// Counts the bytes of weights beyond the first copy, by cause.
-fn mirrored_weights(compiled: &CompiledModel) -> MirroredReport {
-    let batch = Bindings::default();
-    let mut held: BTreeMap<&str, u64> = BTreeMap::new();
-    for (_, inst) in compiled.programs.insts() {
-        if let Op::Weight(w) = &inst.op {
-            let value = compiled.programs.value(inst.results[0]);
-            *held.entry(&w.tensor).or_default() += value.ty.bytes(&batch).unwrap_or(0);
-        }
-    }
-    let mut out = MirroredReport::default();
-    let mut seen = BTreeSet::new();
-    for (_, v) in compiled.weights() {
-        let data = compiled.sharded.value(v);
-        let Op::Weight(w) = compiled.sharded.def_op(v) else {
-            continue;
-        };
-        if !seen.insert(w.tensor.as_str()) {
-            continue;
-        }
-        let once = data.ty.bytes(&batch).unwrap_or(0);
-        let held = held.get(w.tensor.as_str()).copied().unwrap_or(0);
-        let cause = match (data.sharding.is_split(), data.sharding.granule > 1) {
-            (false, _) => &mut out.whole_bytes,
-            (true, true) => &mut out.edge_block_bytes,
-            (true, false) => &mut out.shared_head_bytes,
-        };
-        *cause += held.saturating_sub(once);
-    }
-    out
 }

@@ -10,6 +10,7 @@ mod cards;
 mod columns;
 mod commands;
 mod comparison;
+mod copies;
 pub mod describe;
 mod diff;
 mod dot;
@@ -30,6 +31,7 @@ pub use bits::{BitsReport, OtherBitsReport};
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{ComparedPlan, render_comparison};
+pub use copies::{CopiesReport, NOTED_COPIES};
 pub use diff::{
     Change, Fact, FactChange, FindingReport, NoSnapshot, PlaceChange, PlanDiff, Snapshot,
     TensorChange, render_diff,

@@ -8,6 +8,7 @@ use tpc_passes::machine::Engine;
 
 use super::bits::BitsReport;
 use super::commands::Commands;
+use super::copies::CopiesReport;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
 use super::why::report::WhyReport;
@@ -57,6 +58,9 @@ pub struct PlanReport {
     pub mirrored_bytes: u64,
     /// Bytes of weights beyond the first copy, by cause.
     pub mirrored: MirroredReport,
+    /// The copies by tensor, if they take more than three per cent of the model.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopiesReport>,
     /// The search for splits.
     pub search: SearchReport,
     /// Collectives and copies before and after rewriting.

@@ -8,7 +8,7 @@ use super::answer::{answer, percent};
 use super::columns::{Align, Columns};
 use super::kinds::{layer_kinds, shape, split};
 use super::plan::{CandidateReport, DeviceReport, DraftsReport, PlanReport, PoolReport, Ranges};
-use super::{rewriting, why};
+use super::{copies, rewriting, why};
 use crate::beside::Part;
 use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 
@@ -441,7 +441,7 @@ fn mirrored_bytes(report: &PlanReport) -> String {
         }
     }
     out.push('\n');
-    out
+    out + &copies::lines(report)
 }
 
 fn search(report: &PlanReport) -> String {

@@ -222,11 +222,7 @@ fn without_padding(
 }
 
 fn no_mask(m: &mut Memory<'_>, t: &Record, cells: u64, rows: u64) -> Result<Value, OpaqueReason> {
-    let zeros = Arange {
-        start: 0.0,
-        step: 0.0,
-        n: Dim::constant(cells),
-    };
+    let zeros = Arange::new(0.0, 0.0, Dim::constant(cells));
     let row = m.push(zeros, Vec::new(), &t.name)?;
     let all = Repeat {
         dims: dims([cells, rows, 1, 1]),

@@ -197,11 +197,7 @@ fn arange<'t>(p: &op::Arange, n: u64) -> Result<OpLowering<'t>, OpaqueReason> {
     if steps != n as f32 {
         return Err(form("a range whose length differs from its result's"));
     }
-    Ok(direct(Arange {
-        start: p.start,
-        step: p.step,
-        n: Dim::constant(n),
-    }))
+    Ok(direct(Arange::new(p.start, p.step, Dim::constant(n))))
 }
 
 fn causal(p: &op::DiagMask, fill: f32) -> Tri {

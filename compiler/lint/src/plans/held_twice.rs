@@ -3,10 +3,8 @@ use tpc_ir::{Code, Severity};
 use super::{Check, EntityKind, Lint, Plan};
 use tpc_core::format::bytes;
 use tpc_core::placement::SplitMode;
+use tpc_core::report::NOTED_COPIES;
 use tpc_diag::{Diagnostic, Message, Quantity, message};
-
-/// The fraction of the model's bytes that may be copies without a finding.
-const QUIET: f64 = 0.03;
 
 pub(crate) static LINT: Lint = Lint {
     entity: EntityKind::Plan,
@@ -14,7 +12,8 @@ pub(crate) static LINT: Lint = Lint {
         "TPC0313",
         "much of the model is stored more than once",
         "More than three per cent of the model's bytes are copies: whole tensors, shared edge blocks and KV heads, or \
-         weights that several pipeline stages use. The message gives the bytes of each cause.",
+         weights that several pipeline stages use. The message gives the bytes of each cause. `tpc plan -v` names the \
+         tensors, the factors, and the cost of splits that store less.",
     )
     .cure("use a number of devices that divides heads and blocks, or `-sm layer`.")
     .with_milder_severity(Severity::Note),
@@ -24,7 +23,7 @@ pub(crate) static LINT: Lint = Lint {
 fn check(plan: &Plan<'_>, out: &mut Vec<Diagnostic>) {
     let r = plan.report;
     let share = r.mirrored_bytes as f64 / (r.model.bytes as f64).max(1.0);
-    if share <= QUIET {
+    if share <= NOTED_COPIES {
         return;
     }
     // A layer split copies only weights that both the first and the last stage use.

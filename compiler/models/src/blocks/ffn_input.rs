@@ -4,5 +4,8 @@ use tpc_ir::Value;
 #[derive(Clone, Copy)]
 pub(crate) struct FfnInput {
     pub(crate) x: Value,
+    /// The same before its norm.
+    pub(crate) stream: Value,
+    /// The layer's input.
     pub(crate) layer: Value,
 }

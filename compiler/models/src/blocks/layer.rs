@@ -91,7 +91,15 @@ fn single(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value,
     let y = normalise(b, cx, norm, x, "attn_norm")?;
     let y = match (cx.layer.mixer, &cx.layer.ffn) {
         (Some(mixer), _) => mix(b, cx, mixer, y)?,
-        (None, Some(form)) => ffn::ffn(b, cx, form, FfnInput { x: y, layer: x })?,
+        (None, Some(form)) => {
+            let (stream, layer) = (x, x);
+            let input = FfnInput {
+                x: y,
+                stream,
+                layer,
+            };
+            ffn::ffn(b, cx, form, input)?
+        }
         (None, None) => return Ok(x),
     };
     let y = scale_residual(b, cx, y)?;
@@ -113,7 +121,13 @@ fn sequential(
     let layer = x;
     let x = b.add(y, x, "ffn_inp")?;
     let y = normalise(b, cx, norms.pre_ffn, x, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer })?;
+    let stream = x;
+    let input = FfnInput {
+        x: y,
+        stream,
+        layer,
+    };
+    let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
     let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
     let y = scale_residual(b, cx, y)?;
     b.add(y, x, "l_out")
@@ -136,9 +150,14 @@ fn attention_residual(
     let y = normalise(b, cx, norms.pre_attention, input, "attn_norm")?;
     let y = mix(b, cx, sublayers.mixer, y)?;
     let x = if keeps { y } else { b.add(x, y, "ffn_inp")? };
-    let input = residual::mix_streams(b, &cx.model, "ffn_res_score", x)?;
-    let y = normalise(b, cx, norms.pre_ffn, input, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer: input })?;
+    let stream = residual::mix_streams(b, &cx.model, "ffn_res_score", x)?;
+    let y = normalise(b, cx, norms.pre_ffn, stream, "ffn_norm")?;
+    let input = FfnInput {
+        x: y,
+        stream,
+        layer: stream,
+    };
+    let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
     b.add(x, y, "l_out")
 }
 
@@ -158,8 +177,12 @@ fn side_by_side(
     let x = hyper::write(b, &cx.model, hp, &joint, [x, y])?;
     let joint = hyper::read(b, &cx.model, hp, "hc_ffn", x)?;
     let y = normalise(b, cx, norms.pre_ffn, joint.input, "ffn_norm")?;
-    let layer = joint.input;
-    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: y, layer })?;
+    let input = FfnInput {
+        x: y,
+        stream: joint.input,
+        layer: joint.input,
+    };
+    let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
     hyper::write(b, &cx.model, hp, &joint, [x, y])
 }
 
@@ -175,9 +198,14 @@ fn from_norms(
     let y = mix(b, cx, sublayers.mixer, input)?;
     let kept = scale_residual(b, cx, input)?;
     let layer = x;
-    let x = b.add(y, kept, "ffn_inp")?;
-    let input = normalise(b, cx, norms.pre_ffn, x, "ffn_norm")?;
-    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x: input, layer })?;
+    let stream = b.add(y, kept, "ffn_inp")?;
+    let input = normalise(b, cx, norms.pre_ffn, stream, "ffn_norm")?;
+    let all = FfnInput {
+        x: input,
+        stream,
+        layer,
+    };
+    let y = ffn::ffn(b, cx, sublayers.ffn, all)?;
     let kept = scale_residual(b, cx, input)?;
     b.add(y, kept, "l_out")
 }
@@ -204,7 +232,11 @@ fn parallel(
         Some(_) => normalise(b, cx, pre_ffn, x, "ffn_norm")?,
         None => shared,
     };
-    let input = FfnInput { x: input, layer: x };
+    let input = FfnInput {
+        x: input,
+        stream: x,
+        layer: x,
+    };
     let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
     let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
     let y = scale_residual(b, cx, y)?;

@@ -27,13 +27,17 @@ pub(super) fn moe(
     let x = match form.input {
         ExpertInput::Sublayer => input.x,
         ExpertInput::Layer(norm) => norm::stream(b, &cx.model, norm, input.layer, norm)?,
+        ExpertInput::Stream(norm) => norm::stream(b, &cx.model, norm, input.stream, norm)?,
     };
     let routed_by = match form.router_input {
         RouterInput::Experts => x,
         RouterInput::Layer => input.layer,
+        RouterInput::ScaledStream => router::scaled_input(b, cx, input.stream)?,
     };
     let routing = router::route(b, cx, form, hp, routed_by)?;
+    let routing = router::scale_outputs(b, form, hp, routing)?;
     let y = selected_experts(b, cx, form, hp, widths, &routing, x)?;
+    let y = normalise(b, cx, form.norm, y)?;
     let mut y = with_groups(b, cx, form, hp, &routing, y)?;
     if let (Some(form), Some(width)) = (&form.shared, widths.shared) {
         let shared = shared_expert(b, cx, form, width, x)?;
@@ -45,10 +49,20 @@ pub(super) fn moe(
             || b.offers(&b.tensor_name(network::DENSE.up, "weight"), Form::Unusual))
     {
         let dense = network::dense(b, cx, width, input.x)?;
+        let dense = normalise(b, cx, form.norm, dense)?;
         y = b.add(y, dense, "ffn_out_merged")?;
         y = scale_sum(b, form.scale, y)?;
     }
     Ok(y)
+}
+
+fn normalise(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    norm: Option<&str>,
+    y: Value,
+) -> Result<Value, ArchError> {
+    norm.map_or(Ok(y), |norm| norm::stream(b, &cx.model, norm, y, norm))
 }
 
 fn scale_sum(b: &mut Builder<'_>, scale: f32, y: Value) -> Result<Value, ArchError> {

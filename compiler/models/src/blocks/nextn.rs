@@ -20,7 +20,7 @@ use super::builder::Builder;
 use super::context::LayerContext;
 use super::embedding::{table, vocabulary};
 use super::{head, norm};
-use crate::description::{DraftForm, DraftInput, Presence};
+use crate::description::{DraftForm, DraftInput, DraftNorm, Presence};
 use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
@@ -117,7 +117,12 @@ fn normalise(
             &[model.hparams.embd()],
             Presence::Optional,
         )? {
-            return norm::stream(b, model, tensor, x, name);
+            return match form.norm {
+                DraftNorm::Model => norm::stream(b, model, tensor, x, name),
+                DraftNorm::Layer => {
+                    norm::of_kind(b, model, tensor, model.hparams.draft_norm, x, name)
+                }
+            };
         }
     }
     norm::output(b, model, x, name)

@@ -39,11 +39,7 @@ fn embeddings(
 ) -> Result<Value, ArchError> {
     let rows = GetRows { window: None };
     // Token ids plus 1; 0 marks a missing token.
-    let numbers = Arange {
-        start: 1.0,
-        step: 1.0,
-        n: cx.model.hparams.n_vocab.into(),
-    };
+    let numbers = Arange::new(1.0, 1.0, cx.model.hparams.n_vocab.into());
     let numbers = b.push(numbers, Vec::new(), "ple_ids")?;
     let dims = [Dim::ONE, cx.model.hparams.n_vocab.into()];
     let numbers = b.reshape(numbers, dims, "ple_ids")?;

@@ -5,6 +5,7 @@ use super::builder::Builder;
 use super::context::Context;
 use crate::description::{BlockNorms, Presence};
 use crate::error::ArchError;
+use crate::hparams::NormHParams;
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
@@ -45,12 +46,21 @@ pub(crate) fn with_eps(
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
-    let norm = Norm {
-        kind: cx.arch.norm.kind,
-        eps,
-    };
+    let kind = cx.arch.norm.kind;
+    of_kind(b, cx, tensor, NormHParams { kind, eps }, x, name)
+}
+
+/// Normalises as [`stream`], without a bias and with this kind and epsilon.
+pub(crate) fn of_kind(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    tensor: &str,
+    NormHParams { kind, eps }: NormHParams,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
     let full_name = weight_name(b, &cx.arch.norms, tensor);
-    let y = b.push(norm, vec![x], "norm")?;
+    let y = b.push(Norm { kind, eps }, vec![x], "norm")?;
     let weight = b.require(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
     b.mul(y, weight, name)
 }

@@ -5,6 +5,7 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 
 use super::builder::Builder;
 use super::context::LayerContext;
+use super::norm;
 use crate::description::{ExpertForm, Gating};
 use crate::error::ArchError;
 use crate::hparams::{ExpertHParams, GroupExperts, Groups};
@@ -37,6 +38,53 @@ pub(super) fn expert_count(hp: &ExpertHParams) -> Size {
         n: hp.count,
         from: "expert_count",
     }
+}
+
+/// Returns the router's input `[n_embd, n_tokens]`: the normalised `x`, divided by the root of its width, and times
+/// `ffn_gate_inp.scale`.
+pub(super) fn scaled_input(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    const NAME: &str = "ffn_moe_router_in";
+    let embd = cx.model.hparams.embd();
+    let x = norm::without_weight(b, &cx.model, x, NAME)?;
+    let x = b.scale(x, (1.0 / (embd.n as f64).sqrt()) as f32, NAME)?;
+    let scale = b.tensor_name("ffn_gate_inp", "scale");
+    let scale = b.require(&scale, &[embd], TensorRole::Scale)?;
+    b.mul(x, scale, NAME)
+}
+
+/// Multiplies the weights of a token's experts by the experts' factors, if the file has any.
+pub(super) fn scale_outputs(
+    b: &mut Builder<'_>,
+    form: &ExpertForm,
+    hp: &ExpertHParams,
+    routing: Routing,
+) -> Result<Routing, ArchError> {
+    const NAME: &str = "ffn_moe_output_scale";
+    let scale = b.tensor_name("ffn_down_exps", "scale");
+    let sizes = [expert_count(hp)];
+    let Some(scale) = b.optional(&scale, &sizes, TensorRole::Scale, form.output_scale)? else {
+        return Ok(routing);
+    };
+    let (rows, used): (Dim, Dim) = (hp.count.into(), hp.used.into());
+    let rows = b.reshape(scale, [Dim::ONE, rows], NAME)?;
+    let all = all_of(b, hp.used);
+    let ids = b.reshape(routing.ids, [all], NAME)?;
+    let scale = b.push(GetRows { window: None }, vec![rows, ids], NAME)?;
+    let scale = b.reshape(scale, [Dim::ONE, used, b.n_tokens()], NAME)?;
+    Ok(Routing {
+        weights: b.mul(routing.weights, scale, "ffn_moe_weights_of_outputs")?,
+        ..routing
+    })
+}
+
+/// Returns the number of selected experts of all tokens.
+fn all_of(b: &Builder<'_>, used: u64) -> Dim {
+    let all = b.n_tokens().checked_mul(&used.into());
+    all.expect("invariant: few experts times a symbol do not overflow")
 }
 
 /// Selects each token's experts for `x: [n_embd, n_tokens]`.
@@ -131,10 +179,7 @@ pub(super) fn route_groups(
     let k = groups.used;
     let best = b.push(TopK { k }, vec![experts.scores], "ffn_moe_groups_topk")?;
     let of_experts = group_numbers(b, groups)?;
-    let all = b
-        .n_tokens()
-        .checked_mul(&k.into())
-        .expect("invariant: few experts times a symbol do not overflow");
+    let all = all_of(b, k);
     let best = b.reshape(best, [all], NAME)?;
     let ids = b.push(gather.clone(), vec![of_experts, best], NAME)?;
     let ids = b.reshape(ids, [k.into(), b.n_tokens()], NAME)?;
@@ -150,11 +195,7 @@ pub(super) fn route_groups(
 fn group_numbers(b: &mut Builder<'_>, groups: &GroupExperts) -> Result<Value, ArchError> {
     const NAME: &str = "ffn_moe_group_numbers";
     let (one, size, count): (Dim, Dim, Dim) = (Dim::ONE, groups.size.into(), groups.count.n.into());
-    let falling = Arange {
-        start: 0.0,
-        step: -1.0,
-        n: count.clone(),
-    };
+    let falling = Arange::new(0.0, -1.0, count.clone());
     let falling = b.push(falling, Vec::new(), NAME)?;
     let k = groups.count.n;
     let numbers = b.push(TopK { k }, vec![falling], NAME)?;

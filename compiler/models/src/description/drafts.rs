@@ -7,6 +7,8 @@ pub struct DraftForm {
     pub input: DraftInput,
     /// Candidate tensors of the output norm: the first in the file, or else the model's norm.
     pub norms: &'static [&'static str],
+    /// Kind of the output norm.
+    pub norm: DraftNorm,
 }
 
 impl DraftForm {
@@ -14,7 +16,17 @@ impl DraftForm {
     pub const CLASSIC: DraftForm = DraftForm {
         input: DraftInput::Normalised,
         norms: &["nextn.shared_head_norm"],
+        norm: DraftNorm::Model,
     };
+}
+
+/// Kind of a draft block's output norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DraftNorm {
+    /// The model's.
+    Model,
+    /// A layer norm without a bias, with `attention.layer_norm_epsilon`.
+    Layer,
 }
 
 /// Hidden state that a draft block reads.

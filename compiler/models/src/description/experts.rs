@@ -5,8 +5,6 @@ use super::presence::{KeyUse, Presence};
 pub enum Experts {
     /// Models do not have experts.
     None,
-    /// Experts are not supported: a file with `expert_count` is refused.
-    Unsupported,
     /// Files with `expert_count` have experts.
     IfCounted(ExpertForm),
     /// Every file has experts.
@@ -17,7 +15,7 @@ impl Experts {
     /// Returns the form of the experts, if models have experts.
     pub const fn form(&self) -> Option<&ExpertForm> {
         match self {
-            Experts::None | Experts::Unsupported => None,
+            Experts::None => None,
             Experts::IfCounted(form) | Experts::Always(form) => Some(form),
         }
     }
@@ -67,6 +65,10 @@ pub struct ExpertForm {
     /// combined output and add `expert_group_scale` times their own. Group expert `g` takes the routing weight of
     /// expert `g`.
     pub groups: KeyUse,
+    /// `ffn_down_exps.scale`: a factor on each expert's output.
+    pub output_scale: Presence,
+    /// Norm of the selected experts' output, before it is added to other outputs.
+    pub norm: Option<&'static str>,
     /// Dense network in parallel with the experts, whose output is added.
     pub dense: Option<DenseBeside>,
     /// Shared expert.
@@ -93,6 +95,8 @@ impl ExpertForm {
         bias: Presence::Absent,
         latent: KeyUse::Ignored,
         groups: KeyUse::Ignored,
+        output_scale: Presence::Absent,
+        norm: None,
         dense: None,
         shared: None,
     };
@@ -123,6 +127,8 @@ pub enum ExpertInput {
     Sublayer,
     /// The layer's input, normalised by this tensor.
     Layer(&'static str),
+    /// The sublayer's input before its norm, normalised by this tensor.
+    Stream(&'static str),
 }
 
 /// Input of the router.
@@ -132,6 +138,9 @@ pub enum RouterInput {
     Experts,
     /// The layer's input, before its norm.
     Layer,
+    /// The sublayer's input before its norm, normalised without a weight, divided by the root of its width, and times
+    /// `ffn_gate_inp.scale`.
+    ScaledStream,
 }
 
 /// A dense network in parallel with the experts.
@@ -139,6 +148,8 @@ pub enum RouterInput {
 pub struct DenseBeside {
     /// Presence of the network, shown by `ffn_up`.
     pub presence: Presence,
+    /// Norm of the network's output, before it is added.
+    pub norm: Option<&'static str>,
     /// Factor on the sum of both outputs.
     pub scale: f32,
 }

@@ -27,7 +27,7 @@ pub use attention::{
     WindowKind,
 };
 pub use compressed::CompressedForm;
-pub use drafts::{DraftForm, DraftInput};
+pub use drafts::{DraftForm, DraftInput, DraftNorm};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
     DenseBeside, ExpertForm, ExpertInput, ExpertLayers, ExpertWeights, ExpertWidth, Experts,

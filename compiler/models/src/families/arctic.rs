@@ -22,6 +22,7 @@ pub(crate) const ARCTIC: Arch = Arch {
             input: ExpertInput::Layer("ffn_norm_exps"),
             dense: Some(DenseBeside {
                 presence: Presence::Required,
+                norm: None,
                 scale: 1.0,
             }),
             ..ExpertForm::MIXTRAL

@@ -3,9 +3,10 @@
 use tpc_ir::op::{Glu, GluKind};
 
 use crate::description::{
-    Activation, Arch, AttentionForm, BlockNorms, EmbeddingForm, EmbeddingScale, Experts, FfnForm,
-    HeadForm, HeadSizes, KeyUse, Models, Presence, QkNorm, RopeFactors, RopeForm, ScaleOn,
-    ScaleRule, ValueNorm, ValueSource, Window, WindowedRope,
+    Activation, Arch, AttentionForm, BlockNorms, DenseBeside, EmbeddingForm, EmbeddingScale,
+    ExpertForm, ExpertInput, ExpertLayers, Experts, FfnForm, HeadForm, HeadSizes, KeyUse, Models,
+    Presence, QkNorm, RopeFactors, RopeForm, RouterInput, ScaleOn, ScaleRule, ValueNorm,
+    ValueSource, Window, WindowedRope,
 };
 
 /// `gemma`: the norm weights of all Gemma files include the 1 that the model adds.
@@ -75,8 +76,8 @@ pub(crate) const GEMMA3: Arch = Arch {
     ..GEMMA
 };
 
-/// `gemma4`: full-attention layers use keys as values. E2B and E4B have embeddings per layer and shared caches. tpc
-/// refuses the model with experts (26B).
+/// `gemma4`: full-attention layers use keys as values. E2B and E4B have embeddings per layer and shared caches. The
+/// layers of 26B have a dense network and experts, each with its own norms.
 pub(crate) const GEMMA4: Arch = Arch {
     name: "gemma4",
     embedding: EmbeddingForm {
@@ -101,7 +102,19 @@ pub(crate) const GEMMA4: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Unsupported,
+        experts: Experts::IfCounted(ExpertForm {
+            layers: ExpertLayers::WithRouter,
+            input: ExpertInput::Stream("pre_ffw_norm_2"),
+            router_input: RouterInput::ScaledStream,
+            output_scale: Presence::Optional,
+            norm: Some("post_ffw_norm_2"),
+            dense: Some(DenseBeside {
+                presence: Presence::Required,
+                norm: Some("post_ffw_norm_1"),
+                scale: 1.0,
+            }),
+            ..ExpertForm::CLASSIC
+        }),
         ..GEMMA.ffn
     },
     head: HeadForm {

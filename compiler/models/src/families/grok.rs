@@ -32,6 +32,7 @@ pub(crate) const GROK: Arch = Arch {
         experts: Experts::Always(ExpertForm {
             dense: Some(DenseBeside {
                 presence: Presence::Optional,
+                norm: None,
                 scale: std::f32::consts::FRAC_1_SQRT_2,
             }),
             ..ExpertForm::CLASSIC

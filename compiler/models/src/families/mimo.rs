@@ -30,6 +30,7 @@ pub(crate) const MIMO2: Arch = Arch {
     drafts: Some(DraftForm {
         input: DraftInput::Residual,
         norms: &["nextn.shared_head_norm", "layer_output_norm"],
+        ..DraftForm::CLASSIC
     }),
     ..Arch::CLASSIC
 };

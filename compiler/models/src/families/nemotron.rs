@@ -3,9 +3,9 @@
 use tpc_ir::op::UnaryKind;
 
 use crate::description::{
-    Activation, Arch, AttentionForm, ExpertForm, ExpertWeights, Experts, FfnForm, Gating, KeyUse,
-    NormForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, SharedForm, SharedWidth,
-    Sublayers,
+    Activation, Arch, AttentionForm, BlockNorms, DraftForm, DraftNorm, ExpertForm, ExpertWeights,
+    Experts, FfnForm, Gating, KeyUse, NormForm, Presence, RecurrentForm, RecurrentLayers,
+    RecurrentMixer, SharedForm, SharedWidth, Sublayers,
 };
 
 /// `nemotron`: the norm weights in files include the 1 that the model adds.
@@ -24,10 +24,12 @@ pub(crate) const NEMOTRON: Arch = Arch {
     ..Arch::CLASSIC
 };
 
-/// `nemotron_h_moe`: every layer is attention without rotation, a selective scan, or a feed-forward network.
+/// `nemotron_h_moe`: every layer is attention without rotation, a selective scan, or a feed-forward network. A draft
+/// block has attention and experts.
 pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
     name: "nemotron_h_moe",
     norm: Arch::CLASSIC.norm,
+    norms: BlockNorms::PRE_AS_POST,
     sublayers: Sublayers::Either,
     attention: AttentionForm {
         rope: None,
@@ -48,10 +50,15 @@ pub(crate) const NEMOTRON_H_MOE: Arch = Arch {
         }),
         ..NEMOTRON.ffn
     },
+    drafts: Some(DraftForm {
+        norm: DraftNorm::Layer,
+        ..DraftForm::CLASSIC
+    }),
     ..NEMOTRON
 };
 
 pub(crate) const NEMOTRON_H: Arch = Arch {
     name: "nemotron_h",
+    drafts: None,
     ..NEMOTRON_H_MOE
 };

@@ -17,7 +17,10 @@ pub(crate) const PLAMO: Arch = Arch {
 
 pub(crate) const PLAMO2: Arch = Arch {
     name: "plamo2",
-    norms: BlockNorms::SANDWICH,
+    norms: BlockNorms {
+        bare: &["post_attention_norm", "post_ffw_norm"],
+        ..BlockNorms::SANDWICH
+    },
     attention: AttentionForm {
         qkv: QkvForm::Fused,
         qk_norm: QkNorm::OptionalHeads,

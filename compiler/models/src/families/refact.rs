@@ -1,6 +1,7 @@
-use crate::description::{Alibi, Arch, AttentionForm, Experts, FfnForm, Models};
+use crate::description::{Alibi, Arch, AttentionForm, ExpertForm, Experts, FfnForm, Models};
 
-/// `refact`: ALiBi without a key. llama.cpp loads the experts of such files, but does not run them.
+/// `refact`: ALiBi without a key. llama.cpp 0.8.0 loads the experts of such files, which are Mixtral's, but its graph
+/// reads only a dense network.
 pub(crate) const REFACT: Arch = Arch {
     name: "refact",
     attention: AttentionForm {
@@ -9,7 +10,7 @@ pub(crate) const REFACT: Arch = Arch {
         ..Arch::CLASSIC.attention
     },
     ffn: FfnForm {
-        experts: Experts::Unsupported,
+        experts: Experts::IfCounted(ExpertForm::MIXTRAL),
         ..Arch::CLASSIC.ffn
     },
     ..Arch::CLASSIC

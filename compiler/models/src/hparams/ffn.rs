@@ -73,17 +73,26 @@ pub(crate) struct ExpertWidths {
     pub(crate) shared: Option<Size>,
 }
 
-/// Reads the experts and each layer's feed-forward sublayer.
+/// Reads the experts and each layer's feed-forward sublayer. The layers from `n_main` are draft blocks, which always
+/// have this sublayer.
 pub(super) fn read(
     keys: &Keys<'_>,
     arch: &Arch,
-    n_layer: usize,
+    [n_main, n_layer]: [usize; 2],
 ) -> Result<(Option<ExpertHParams>, Vec<Option<LayerFfn>>), ArchError> {
     let dense = || dense_widths(keys, arch, n_layer);
     let has_ffn: Vec<bool> = match arch.sublayers {
         Sublayers::Both => vec![true; n_layer],
         Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
-        Sublayers::Either | Sublayers::ByCounts => dense()?.into_iter().map(|n| n > 0).collect(),
+        Sublayers::Either | Sublayers::ByCounts => {
+            let widths = dense()?.into_iter().enumerate();
+            let drafts = if arch.drafts.is_some() {
+                n_main
+            } else {
+                n_layer
+            };
+            widths.map(|(il, n)| n > 0 || il >= drafts).collect()
+        }
     };
     let Some(form) = expert_form(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
@@ -179,14 +188,6 @@ fn expert_form<'a>(
     const KEY: &str = "expert_count";
     match experts {
         Experts::None => Ok(None),
-        Experts::Unsupported => match keys.count(KEY)? {
-            None => Ok(None),
-            Some(n) => {
-                let expected =
-                    "0 or no such key (models of this architecture with experts are not supported)";
-                Err(keys.out_of_range(KEY, n, expected))
-            }
-        },
         Experts::IfCounted(form) => Ok(keys.count(KEY)?.map(|_| form)),
         Experts::Always(form) => Ok(Some(form)),
     }

@@ -4,7 +4,7 @@ use super::keys::Keys;
 use super::mixers::{self, Mixer};
 use super::recurrent::Heads;
 use super::windows::{self, Reach};
-use super::{experts::ExpertHParams, factors, ffn};
+use super::{drafts, experts::ExpertHParams, factors, ffn};
 use crate::description::{Arch, OutGate, QkvForm, RopeLayers};
 use crate::error::ArchError;
 use crate::size::Size;
@@ -71,7 +71,8 @@ impl LayerTable {
         } = model;
         let [n_head, n_head_kv] = heads::counts(&keys, arch, n_layer)?;
         let some_heads = n_head.iter().copied().find(|&n| n > 0).unwrap_or(0);
-        let (experts, ffn) = ffn::read(&keys, arch, n_layer)?;
+        let n_main = drafts::main_layers(&keys, n_layer)?;
+        let (experts, ffn) = ffn::read(&keys, arch, [n_main, n_layer])?;
         let mixers = mixers::mixers(&keys, arch, [&n_head, &n_head_kv], &ffn)?;
         let (window, reaches) = windows::windows(&keys, &arch.attention, n_layer)?;
         let first = reaches.first().copied().unwrap_or(Reach::Full);

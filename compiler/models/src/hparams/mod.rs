@@ -36,7 +36,7 @@ pub(crate) use latent::LatentHParams;
 pub(crate) use layers::LayerHParams;
 pub(crate) use loops::{Loops, Stacks};
 pub(crate) use mixers::Mixer;
-pub(crate) use model::{HParams, Join};
+pub(crate) use model::{HParams, Join, NormHParams};
 pub(crate) use ngrams::NgramHParams;
 pub(crate) use recurrent::{
     ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, Mamba1HParams, RecurrentHParams,

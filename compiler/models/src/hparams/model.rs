@@ -16,7 +16,7 @@ use super::ngrams::NgramHParams;
 use super::recurrent::RecurrentHParams;
 use super::{drafts, rope};
 use crate::description::{
-    Activation, Arch, AttentionForm, HeadSizes, KeyUse, NormForm, Presence, Residual,
+    Activation, Arch, AttentionForm, DraftNorm, HeadSizes, KeyUse, NormForm, Presence, Residual,
 };
 use crate::error::ArchError;
 use crate::options::Drafting;
@@ -31,6 +31,8 @@ pub(crate) struct HParams {
     pub(crate) n_vocab: u64,
     pub(crate) embedding: EmbeddingHParams,
     pub(crate) norm: NormHParams,
+    /// Output norm of draft blocks.
+    pub(crate) draft_norm: NormHParams,
     pub(crate) positions: PositionHParams,
     pub(crate) attention: AttentionHParams,
     pub(crate) ffn: FfnHParams,
@@ -147,7 +149,7 @@ impl HParams {
         let norm = norm(&keys, &arch.norm)?;
         let drafts = drafts::lowered_blocks(&keys, arch, drafting, n_main..n_layer)?;
         let drafts = drafts.map(|il| table.draft(model, il));
-        let drafts = drafts.collect::<Result<_, _>>()?;
+        let drafts: Vec<LayerHParams> = drafts.collect::<Result<_, _>>()?;
         let form = &arch.attention;
         let heads = (table.heads.map(|h| h.dk), table.first_reach());
         let rope = rope::read(&keys, form, heads, [n_ctx_train, n_ctx_orig])?;
@@ -175,6 +177,13 @@ impl HParams {
                 ngrams,
             },
             norm: NormHParams { kind: norm, eps },
+            draft_norm: match arch.drafts.map(|form| form.norm) {
+                Some(DraftNorm::Layer) if !drafts.is_empty() => NormHParams {
+                    kind: NormKind::Layer,
+                    eps: epsilon(&keys, NormKind::Layer)?,
+                },
+                Some(DraftNorm::Layer | DraftNorm::Model) | None => NormHParams { kind: norm, eps },
+            },
             positions: PositionHParams {
                 n_ctx_train,
                 n_ctx_orig,

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::description::{Experts, KeyUse, RecurrentLayers};
+use super::description::{KeyUse, RecurrentLayers};
 use super::{ARCHS, Arch, Drafting, LowerOptions, LoweredModel, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
@@ -186,11 +186,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
             vec![0u32, 0, 16, 0].into(),
         ),
     ];
-    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
-    let experts = !ARCHS.iter().any(refuses);
-    let numbers = NUMBERS
-        .iter()
-        .filter(|(k, _)| experts || !k.starts_with("expert"));
+    let numbers = NUMBERS.iter();
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);

@@ -1,6 +1,7 @@
 //! Constants, and ops that depend on element positions.
 #![allow(unsafe_code)]
 
+use tpc_ir::Interval;
 use tpc_ir::op::{Arange, Hadamard, Side, Tri};
 
 use super::pointwise::{each_chunk, read_piece};
@@ -28,6 +29,8 @@ struct Walsh {
 struct Range {
     start: f64,
     step: f64,
+    /// Per run of the device's part: its first element on the device, and over all devices.
+    runs: Vec<(usize, usize)>,
 }
 
 pub(super) fn tri(op: &Tri, request: &Request<'_>) -> Selected {
@@ -54,10 +57,25 @@ pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selected {
 
 pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selected {
     request.expect(&[], &[Elements::Real])?;
+    let mut first = 0;
+    let mut run = |held: &Interval| {
+        let before = first;
+        first += held.len as usize;
+        (before, held.start as usize)
+    };
     Ok(Box::new(Range {
         start: f64::from(op.start),
         step: f64::from(op.step),
+        runs: op.held.iter().flatten().map(&mut run).collect(),
     }))
+}
+
+impl Range {
+    /// Returns the number, over all devices, of an element of the device's part.
+    fn number(&self, at: usize) -> usize {
+        let begun = self.runs.iter().rfind(|(first, _)| *first <= at);
+        begun.map_or(at, |(first, number)| number + (at - first))
+    }
 }
 
 impl Launch for Triangle {
@@ -135,7 +153,7 @@ impl Launch for Range {
         unsafe {
             each_chunk(call.worker, &y, |piece, chunk| {
                 for (i, v) in chunk.iter_mut().enumerate() {
-                    *v = (self.start + (piece.at + i) as f64 * self.step) as f32;
+                    *v = (self.start + self.number(piece.at + i) as f64 * self.step) as f32;
                 }
                 Ok(())
             })

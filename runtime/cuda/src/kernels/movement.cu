@@ -153,10 +153,15 @@ template <class Y> DEVICE void hadamard(const View* v, const u8* params) {
 template <class Y> DEVICE void arange(const View* v, const u8* params) {
     const View y = v[0];
     float start = ((const float*)params)[0], step = ((const float*)params)[1];
+    // Per run of the device's part: its first element on the device, and over all devices.
+    u64 runs = ((const u64*)params)[1];
+    const u64* run = (const u64*)params + 2;
     u64 n = rows_of(y) * y.ne[0];
     for (u64 i = thread_number(); i < n; i += thread_count()) {
         Place at = place_of(i, y.ne[0], y);
-        float out = start + (float)at.i[0] * step;
+        u64 number = at.i[0];
+        for (u64 r = 0; r < runs && run[2 * r] <= at.i[0]; r++) number = run[2 * r + 1] + at.i[0] - run[2 * r];
+        float out = start + (float)number * step;
         Y::put(address(y, at), &out);
     }
 }

@@ -124,6 +124,13 @@ pub(super) fn hadamard(op: &Hadamard, request: &Request<'_>) -> Selection {
 pub(super) fn arange(op: &Arange, request: &Request<'_>) -> Selection {
     let ([], y) = (request.reals()?, request.real_result()?);
     let template = instance(FAMILY, "arange", &[y.dtype], Arguments::Params);
-    let params = Params::new().f32(op.start).f32(op.step);
+    let mut params = Params::new().f32(op.start).f32(op.step);
+    let held = op.held.as_deref().unwrap_or_default();
+    params = params.u64(held.len() as u64);
+    let mut first = 0;
+    for run in held {
+        params = params.u64(first).u64(run.start);
+        first += run.len;
+    }
     kernel(template, params, grid_1d(y.elements(), request))
 }

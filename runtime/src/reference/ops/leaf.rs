@@ -28,7 +28,8 @@ pub(super) fn hadamard(op: &Hadamard) -> Result<Tensor, ExecError> {
 pub(super) fn arange(op: &Arange, dims: [usize; 4]) -> Result<Tensor, ExecError> {
     let (start, step) = (f64::from(op.start), f64::from(op.step));
     let mut out = buffer(dims)?;
-    out.extend((0..dims[0]).map(|i| start + i as f64 * step));
+    let indices = op.indices(dims[0] as u64);
+    out.extend(indices.into_iter().map(|i| start + i as f64 * step));
     Tensor::reals_of(dims, out)
 }
 
@@ -61,6 +62,7 @@ pub(in crate::reference) fn load_weight(
 #[cfg(test)]
 mod tests {
     use super::super::testing::{close, noise, run};
+    use tpc_ir::Interval;
     use tpc_ir::op::{Arange, Hadamard, MulMat};
 
     #[test]
@@ -71,12 +73,20 @@ mod tests {
 
     #[test]
     fn numbers_at_equal_distances() {
-        let op = Arange {
-            start: 3.0,
-            step: -0.5,
-            n: 3.into(),
-        };
+        let op = Arange::new(3.0, -0.5, 3.into());
         close(&run(op, &[], &[3]), &[3.0, 2.5, 2.0]);
+    }
+
+    #[test]
+    fn a_part_has_the_numbers_of_the_whole() {
+        let op = Arange {
+            held: Some(vec![
+                Interval { start: 1, len: 2 },
+                Interval { start: 6, len: 1 },
+            ]),
+            ..Arange::new(3.0, -0.5, 8.into())
+        };
+        close(&run(op, &[], &[3]), &[2.5, 2.0, 0.0]);
     }
 
     #[test]

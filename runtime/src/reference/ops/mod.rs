@@ -31,7 +31,7 @@ mod top_k_mask;
 use tpc_ir::op::{InferredTypes, Op};
 use tpc_ir::{Bindings, Interval, RANK, TensorType};
 
-pub use ggml::knows;
+pub use ggml::{UnknownOps, knows};
 pub(super) use leaf::load_weight;
 
 use crate::error::ExecError;
@@ -52,6 +52,8 @@ pub enum Gelu {
 pub struct Options {
     /// Evaluation of GELU and GEGLU in the tanh and quick forms.
     pub gelu: Gelu,
+    /// Treatment of ggml's ops that tpc does not know.
+    pub unknown: UnknownOps,
 }
 
 /// Inputs of [`eval`] besides operands.
@@ -84,7 +86,7 @@ pub fn eval(
                 what: "an op of ggml has one result".into(),
             });
         };
-        return ggml::eval(op, operands, *result).map(|t| vec![t]);
+        return ggml::eval(op, operands, *result, ctx.options.unknown).map(|t| vec![t]);
     }
     let InferredTypes::Types(inferred) = op.infer(&types)? else {
         return Err(ExecError::Leaf { op: op.name() });

@@ -79,12 +79,7 @@ fn ops() -> Vec<Op> {
         Clamp { min, max }.into(),
         Cast { to: DType::F16 }.into(),
         Hadamard { n: 2 }.into(),
-        Arange {
-            start: 1.0,
-            step: 0.5,
-            n: Dim::constant(2),
-        }
-        .into(),
+        Arange::new(1.0, 0.5, Dim::constant(2)).into(),
         LeakyRelu { slope: 0.1 }.into(),
         Xielu {
             alpha_n: 1.0,

@@ -1,7 +1,7 @@
 //! Cases for reductions, sorting, constants, and ops that move elements.
 
 use tpc_ir::op::*;
-use tpc_ir::{DType, Dim};
+use tpc_ir::{DType, Dim, Interval};
 use tpc_runtime::Data;
 
 use super::data::{count, float, integer, ints, readable, real, result, sizes};
@@ -15,12 +15,19 @@ pub(super) fn hadamard(_: &str, random: &Random) -> Case {
 }
 
 pub(super) fn arange(_: &str, random: &Random) -> Case {
-    let n = random.within(0, 700);
-    let op = Arange {
-        start: 3.5,
-        step: random.pick(&[1.0, -0.25]),
-        n: Dim::constant(n as u64),
-    };
+    let mut n = random.within(0, 700);
+    let step = random.pick(&[1.0, -0.25]);
+    let mut op = Arange::new(3.5, step, Dim::constant(n as u64));
+    if random.below(2) == 0 {
+        let [first, gap, second] = [(); 3].map(|()| random.below(n / 4 + 1) as u64);
+        let (one, other) = (gap, gap + first + gap);
+        let held = [
+            Interval::from_bounds(one, one + first),
+            Interval::from_bounds(other, other + second),
+        ];
+        op.held = held[..=random.below(2)].to_vec().into();
+        n = op.held.iter().flatten().map(|r| r.len as usize).sum();
+    }
     Case::new(op, Vec::new(), (result(random), [n, 1, 1, 1])).within(1e-7, 1.0)
 }
 

@@ -49,7 +49,10 @@ pub(super) fn run(records: &[Record]) -> BTreeMap<String, Vec<f64>> {
     let bind = |b: Bindings, &(s, n): &(Symbol, u64)| b.with(s, n);
     let bindings = read.batch.iter().fold(Bindings::default(), bind);
     let held = weights(&read.graph);
-    let options = Options { gelu: Gelu::Exact };
+    let options = Options {
+        gelu: Gelu::Exact,
+        ..Options::default()
+    };
     let mut interpreter =
         Interpreter::new(&read.graph, &held, options).unwrap_or_else(|e| panic!("{e}"));
     let mut inputs = |kind: &InputKind, ty: &TensorType| {

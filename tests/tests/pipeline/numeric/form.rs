@@ -183,17 +183,41 @@ fn programs_of_another_form_are_told() {
     assert!(notes[0].to_string().contains("on dev2"), "{}", notes[0]);
 }
 
-#[test]
-fn an_op_that_nobody_runs_is_told() {
-    let text = [
-        r#"{"id":0,"name":"x","op":"NONE","type":"f32","ne":[8,4,1,1],"nb":[4,32,128,128],"params":[],"src":[],"view":-1,"view_offs":0,"flags":1}"#,
-        r#"{"id":1,"name":"y","op":"MYSTERY","type":"f32","ne":[8,4,1,1],"nb":[4,32,128,128],"params":[],"src":[0],"view":-1,"view_offs":0,"flags":2}"#,
-    ];
-    let captured =
-        tpc_ggml::capture::read(&text.join("\n"), "odd").unwrap_or_else(|e| panic!("{e}"));
+/// Returns a small model of a capture in which tpc does not know an op with two operands.
+fn with_an_unknown_op() -> (ShrunkModel, Feed) {
+    let path = tpc_tests::data().join("graphs/llama-dense.jsonl");
+    let text = std::fs::read_to_string(path).expect("a capture");
+    let is_norm = |l: &&str| l.contains(r#""name":"attn_norm-0","op":"MUL""#);
+    let line = text.lines().find(is_norm).expect("a norm");
+    let text = text.replacen(line, &line.replacen("MUL", "MYSTERY", 1), 1);
+    let captured = tpc_ggml::capture::read(&text, "odd").unwrap_or_else(|e| panic!("{e}"));
     let compiled = tpc_core::pipeline::compile_capture(&captured, &tensors(2));
     let compiled = compiled.unwrap_or_else(|d| panic!("{}", d[0]));
     let shrunk = shrink(&compiled).unwrap_or_else(|d| panic!("{d}"));
-    let said = compare(&shrunk, &Feed::Captured(captured.batch)).expect_err("nobody runs it");
-    assert_eq!(said.code, "TPC0392");
+    (shrunk, Feed::Captured(captured.batch))
+}
+
+#[test]
+fn ops_that_tpc_does_not_know_have_stand_ins() {
+    let (shrunk, feed) = with_an_unknown_op();
+    let agreement = compare(&shrunk, &feed).unwrap_or_else(|d| panic!("{d}"));
+    assert_eq!(agreement.stand_ins, ["mystery"]);
+    assert!(agreement.numbers > 0 && agreement.nmse < 1e-20);
+}
+
+#[test]
+fn a_wrong_operand_of_an_unknown_op_is_found() {
+    let (shrunk, feed) = with_an_unknown_op();
+    let text = shrunk.programs.to_string();
+    let is_mystery = |l: &&str| l.contains("mystery") && l.contains("@dev1");
+    let line = text.lines().find(is_mystery).expect("on both devices");
+    let (head, rest) = line.split_once("= opaque ").expect("an op");
+    let (operands, attrs) = rest.split_once(" {").expect("attributes");
+    let (a, b) = operands.split_once(", ").expect("two operands");
+    let swapped = format!("{head}= opaque {b}, {a} {{{attrs}");
+    let parsed = tpc_ir::text::parse(&text.replacen(line, &swapped, 1));
+    let programs = Verified::unchecked(parsed.unwrap_or_else(|e| panic!("{}", e[0])).graph);
+    let d = compare(&ShrunkModel { programs, ..shrunk }, &feed).expect_err("it is wrong");
+    assert_eq!(d.code, "TPC0394");
+    assert!(d.to_string().contains("mystery"), "{d}");
 }

@@ -98,7 +98,10 @@ fn run(graph: &Verified<stage::Sharded>, rng: &Rng, tokens: u64) -> Vec<f64> {
         }
     }
     let bindings = Bindings::default().with(Symbol::NTokens, tokens);
-    let options = Options { gelu: Gelu::Exact };
+    let options = Options {
+        gelu: Gelu::Exact,
+        ..Options::default()
+    };
     let mut interpreter =
         Interpreter::new(&programs, &weights, options).unwrap_or_else(|e| panic!("{e}"));
     let mut inputs = |kind: &InputKind, ty: &TensorType| {

@@ -356,6 +356,7 @@ const MODULES: [(&str, &[&str]); 24] = [
         "compiler/models",
         &[
             "codes",
+            "drafters",
             "description",
             "options",
             "stretch",

@@ -103,11 +103,7 @@ impl Rotations {
             return Ok(x);
         };
         // A divisor of −1 reverses the rotation.
-        let signs = Arange {
-            start: -1.0,
-            step: 0.0,
-            n: (rope.n_dims / 2).into(),
-        };
+        let signs = Arange::new(-1.0, 0.0, (rope.n_dims / 2).into());
         let signs = b.push(signs, Vec::new(), "rope_back")?;
         rope::rotate_last(b, rope, x, vec![self.positions, signs], NAME)
     }

@@ -82,11 +82,7 @@ fn rates(
     hp: &LightningHParams,
 ) -> Result<Value, ArchError> {
     let ratio = -(-((hp.heads as f64).log2() - 3.0)).exp2() * std::f64::consts::LN_2;
-    let slopes = Arange {
-        start: ratio as f32,
-        step: ratio as f32,
-        n: hp.heads.into(),
-    };
+    let slopes = Arange::new(ratio as f32, ratio as f32, hp.heads.into());
     let last = cx.model.hparams.n_layer_all.saturating_sub(1).max(1);
     let share = 1.0 - f64::from(cx.layer.index) / last as f64 + LEAST_SHARE;
     let slopes = b.push(slopes, Vec::new(), "slopes")?;

@@ -9,6 +9,7 @@ mod copy;
 mod image;
 mod recurrent;
 mod rotation;
+mod stand_in;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -44,14 +45,34 @@ pub fn knows(name: &str) -> bool {
     function(name).is_some()
 }
 
-pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<Tensor, ExecError> {
-    let Some(f) = function(&op.name) else {
+/// Treatment of ggml's ops without an implementation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnknownOps {
+    /// An error.
+    #[default]
+    Refuse,
+    /// A stand-in: a fixed linear function of all operands.
+    StandIn,
+}
+
+pub(super) fn eval(
+    op: &Opaque,
+    operands: &[&Tensor],
+    result: Shape,
+    unknown: UnknownOps,
+) -> Result<Tensor, ExecError> {
+    let known = function(&op.name);
+    if known.is_none() && unknown == UnknownOps::Refuse {
         return Err(ExecError::Parameter {
             what: format!("ggml's op `{}` is unknown", op.name),
         });
+    }
+    let f = |call: &Call<'_>, operands: usize| match known {
+        Some(known) => known(call),
+        None => stand_in::stand_in(op, call, operands),
     };
     let Some(view) = &op.view else {
-        return f(&Call::new(op, operands, result));
+        return f(&Call::new(op, operands, result), operands.len());
     };
     if op.name == "view" {
         return copy::through(view, operands, result);
@@ -65,6 +86,6 @@ pub(super) fn eval(op: &Opaque, operands: &[&Tensor], result: Shape) -> Result<T
         dtype: view.dtype,
         dims: copy::sizes(view)?,
     };
-    let new = f(&Call::new(op, operands, part))?;
+    let new = f(&Call::new(op, operands, part), operands.len())?;
     copy::written(view, old, &new, result)
 }
