@@ -394,6 +394,7 @@ impl PlacementArgs {
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
+            result: GraphResult::Own,
             engine: engine.engine,
             build: engine.build,
             backend: given(&self.backend)?,

@@ -104,7 +104,9 @@ fn has_input(graph: &Graph, kind: &InputKind) -> bool {
 }
 
 fn is_bidirectional(graph: &Graph) -> bool {
-    has_input(graph, &InputKind::MaskBatch)
+    graph
+        .insts()
+        .any(|(_, i)| matches!(&i.op, Op::Input(i) if i.kind.is_batch_mask()))
 }
 
 fn is_recurrent(graph: &Graph) -> bool {

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use super::description::{Experts, KeyUse, RecurrentLayers};
-use super::{ARCHS, Arch, Drafting, LowerOptions, LoweredModel, lower};
+use super::{ARCHS, Arch, Drafting, GraphResult, LowerOptions, LoweredModel, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
 const OPTIONS: LowerOptions = LowerOptions {
@@ -30,6 +30,7 @@ const OPTIONS: LowerOptions = LowerOptions {
     cache_type_v: DType::F16,
     ctx_size: 512,
     drafting: Drafting::None,
+    result: GraphResult::Own,
 };
 
 /// Returns a folder of test material next to the checkout, if it exists.
