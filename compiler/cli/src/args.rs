@@ -24,7 +24,7 @@ use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::Maker;
-use tpc_models::Drafting;
+use tpc_models::{Drafting, GraphResult};
 
 /// The placement options.
 #[derive(Clone, Debug, PartialEq, Args)]

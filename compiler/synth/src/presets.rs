@@ -29,6 +29,7 @@ const TINY_OF: &[(&str, &str)] = &[
         "kv_heads=4/0,bailingmoe3.kda.gate_lower_bound=-5.0,bailingmoe3.swiglu_clamp_exp=4.0,\
          bailingmoe3.swiglu_clamp_shexp=5.0",
     ),
+    ("bert", "kv_heads=8"),
     ("bloom", "kv_heads=8"),
     ("cogvlm", "kv_heads=8"),
     ("cohere2", "layers=4,window=16,tied=1"),
@@ -91,6 +92,13 @@ const TINY_OF: &[(&str, &str)] = &[
          gemma4.attention.value_length_swa=16,gemma4.attention.shared_kv_layers=2,\
          gemma4.embedding_length_per_layer_input=32",
     ),
+    ("gemma-embedding", "layers=6,window=16"),
+    (
+        "gemma-embedding2",
+        "layers=6,window=16,gemma-embedding2.attention.key_length_swa=16,gemma-embedding2.attention.value_length_swa=16,\
+         gemma-embedding2.rope.dimension_count_swa=16,gemma-embedding2.embedding_length_per_layer_input=32,\
+         gemma-embedding2.embedding_length_out=192",
+    ),
     (
         "glm-dsa",
         "glm-dsa.leading_dense_block_count=1,glm-dsa.expert_shared_count=1,glm-dsa.attention.indexer.types=1/0,\
@@ -139,6 +147,8 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("jais", "jais.attention.max_alibi_bias=8.0"),
     ("jamba", "kv_heads=4/0"),
+    ("jina-bert-v2", "kv_heads=8"),
+    ("jina-bert-v3", "kv_heads=8"),
     (
         "kimi-k3",
         "layers=4,kv_heads=4/0/0/4,kimi-k3.leading_dense_block_count=1,kimi-k3.expert_shared_count=1,\
@@ -175,8 +185,15 @@ const TINY_OF: &[(&str, &str)] = &[
          minimax-m3.attention.indexer.key_length=64,minimax-m3.attention.indexer.top_k=4096,\
          minimax-m3.attention.indexer.block_size=4,minimax-m3.attention.indexer.local_blocks=1",
     ),
+    (
+        "modern-bert",
+        "layers=4,kv_heads=8,window=16,modern-bert.rope.freq_base_swa=500.0",
+    ),
     ("muse-glimmer", "layers=4,window=16"),
     ("nanbeige", "nanbeige.num_loops=2"),
+    ("neo-bert", "kv_heads=8"),
+    ("nomic-bert", "kv_heads=8"),
+    ("nomic-bert-moe", "kv_heads=8,experts=8,experts_used=2"),
     ("olmo", "olmo.attention.clamp_kqv=8.0"),
     ("paddleocr", "paddleocr.rope.dimension_sections=8/4/4/0"),
     ("phi3", "ctx=512"),
