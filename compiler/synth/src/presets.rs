@@ -95,7 +95,7 @@ const TINY_OF: &[(&str, &str)] = &[
     ("gemma-embedding", "layers=6,window=16"),
     (
         "gemma-embedding2",
-        "layers=6,window=16,gemma-embedding2.attention.key_length_swa=16,gemma-embedding2.attention.value_length_swa=16,\
+        "window=16,gemma-embedding2.attention.sliding_window_pattern=2,gemma-embedding2.attention.key_length_swa=16,gemma-embedding2.attention.value_length_swa=16,\
          gemma-embedding2.rope.dimension_count_swa=16,gemma-embedding2.embedding_length_per_layer_input=32,\
          gemma-embedding2.embedding_length_out=192",
     ),
@@ -147,7 +147,7 @@ const TINY_OF: &[(&str, &str)] = &[
     ),
     ("jais", "jais.attention.max_alibi_bias=8.0"),
     ("jamba", "kv_heads=4/0"),
-    ("jina-bert-v2", "kv_heads=8"),
+    ("jina-bert-v2", "kv_heads=8,biases=1"),
     ("jina-bert-v3", "kv_heads=8"),
     (
         "kimi-k3",

@@ -13,7 +13,7 @@ use crate::error::Error;
 const EPSILON: f64 = 1e-5;
 
 /// A matrix, `[columns, rows]`, and an optional bias per row.
-struct Linear {
+pub(super) struct Linear {
     columns: usize,
     weights: Vec<f32>,
     bias: Option<Vec<f32>>,
@@ -26,7 +26,7 @@ enum Function {
     Silu,
 }
 
-struct Scorer {
+pub(super) struct Scorer {
     dense: Option<Linear>,
     function: Function,
     norm: Option<Vec<f32>>,

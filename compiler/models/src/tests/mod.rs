@@ -3,6 +3,7 @@
 mod codes;
 mod dense;
 mod drafts;
+mod encoders;
 mod expected;
 mod experts;
 mod graphs;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::description::{Experts, KeyUse, RecurrentLayers};
+use super::description::{Direction, Experts, KeyUse, RecurrentLayers};
 use super::{ARCHS, Arch, Drafting, GraphResult, LowerOptions, LoweredModel, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
@@ -132,6 +133,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("expert_shared_feed_forward_length", 48),
     ("leading_dense_block_count", 1),
     ("interleave_moe_layer_step", 2),
+    ("moe_every_n_layers", 2),
     ("vocab_size", 40),
     ("ssm.conv_kernel", 4),
     ("ssm.inner_size", 96),
@@ -187,6 +189,16 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
             vec![0u32, 0, 16, 0].into(),
         ),
     ];
+    pairs.push((
+        "tokenizer.ggml.token_type_count".to_owned(),
+        MetaValue::U32(2),
+    ));
+    let both_ways = |a: &&Arch| {
+        a.name == arch && a.attention.direction == Direction::BidirectionalByKey
+    };
+    if ARCHS.iter().any(both_ways) {
+        pairs.push((format!("{arch}.attention.causal"), false.into()));
+    }
     let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
     let experts = !ARCHS.iter().any(refuses);
     let numbers = NUMBERS
