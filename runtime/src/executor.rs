@@ -77,7 +77,7 @@ impl Interface {
                 false => MaskValues::Zero,
             },
             recurrent: has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::StateCells)),
-            both_ways: has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::MaskBatch)),
+            both_ways: has(&|op| matches!(op, Op::Input(i) if i.kind.is_batch_mask())),
             states: StateInfo::of(graph),
         }
     }

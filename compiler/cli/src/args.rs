@@ -24,7 +24,7 @@ use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::Maker;
-use tpc_models::Drafting;
+use tpc_models::{Drafting, GraphResult};
 
 /// The placement options.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -394,6 +394,7 @@ impl PlacementArgs {
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
             drafting: self.spec_type.clone().map_err(Failure::usage)?,
+            result: GraphResult::Own,
             engine: engine.engine,
             build: engine.build,
             backend: given(&self.backend)?,

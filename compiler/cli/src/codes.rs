@@ -88,9 +88,9 @@ tpc_ir::codes! {
     BOTH_WAYS = error(
         "TPC0428",
         "model does not generate token by token",
-        "The model generates by diffusion: tokens attend to later ones. `tpc run` appends tokens one by one, and \
-         `tpc eval` needs one batch.",
+        "The model generates by diffusion or computes embeddings: tokens attend to later ones. `tpc run` appends tokens \
+         one by one, and `tpc eval` needs one batch.",
     )
     .example("`tpc run llada.gguf -p Hello`.")
-    .cure("use `tpc plan`, or `tpc eval` with an `--ubatch-size` for all tokens.");
+    .cure("use `tpc run --embeddings` for embeddings, else `tpc eval` with an `--ubatch-size` for all tokens.");
 }

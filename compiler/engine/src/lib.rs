@@ -4,7 +4,7 @@
 //!
 //! - [`PreparedModel`] is a planned model or an artefact; [`artefact`] checks that an artefact fits this machine;
 //! - [`Loader`] loads it into an executor ([`ExecutorKind`]) and returns a session;
-//! - [`generate`] continues several texts in one session;
+//! - [`generate`] continues several texts in one session, and [`embed`] computes embeddings of texts;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
 //! - [`replay`] runs a launch of a dump alone;
@@ -16,6 +16,7 @@ mod batch_shapes;
 mod codes;
 pub mod devices;
 pub mod doctor;
+pub mod embed;
 mod error;
 mod executor;
 pub mod generate;

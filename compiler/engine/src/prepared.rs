@@ -49,6 +49,10 @@ pub struct PreparedModel {
     pub n_draft: usize,
     /// True if tokens also attend to later tokens. A batch then consists of whole sequences.
     pub bidirectional: bool,
+    /// True if the model computes embeddings instead of logits.
+    pub embeds: bool,
+    /// Numbers of a token's result.
+    pub result_width: usize,
     /// True if the model has recurrent states. Single tokens cannot be removed from them.
     pub recurrent: bool,
     window: Option<Window>,
@@ -103,8 +107,40 @@ fn has_input(graph: &Graph, kind: &InputKind) -> bool {
     graph.insts().any(|(_, i)| is_it(&i.op))
 }
 
+const LOGITS: &str = "logits";
+const EMBEDDINGS: &str = "embeddings";
+
+/// Returns the numbers per token of an output.
+fn result(graph: &Graph, name: &str) -> Option<u64> {
+    graph.outputs.iter().find_map(|o| match o {
+        Output::Named(found, v) if found == name => graph.value(*v).ty.dims[0].as_const(),
+        _ => None,
+    })
+}
+
+fn result_width(graph: &Graph) -> u64 {
+    let logits = result(graph, LOGITS);
+    logits.or_else(|| result(graph, EMBEDDINGS)).unwrap_or(0)
+}
+
+/// Returns the rows of the table of token embeddings, which devices may split.
+fn table_rows(graph: &Graph) -> Option<u64> {
+    let rows = graph.insts().filter_map(|(_, data)| match &data.op {
+        Op::Weight(w) if w.tensor == "token_embd.weight" => {
+            let whole = graph.value(*data.results.first()?).ty.dims[1].as_const();
+            let parts = w.parts.as_ref().and_then(|parts| parts.get(1));
+            let ends = parts.into_iter().flatten().map(|part| part.end());
+            ends.max().or(whole)
+        }
+        _ => None,
+    });
+    rows.max()
+}
+
 fn is_bidirectional(graph: &Graph) -> bool {
-    has_input(graph, &InputKind::MaskBatch)
+    graph
+        .insts()
+        .any(|(_, i)| matches!(&i.op, Op::Input(i) if i.kind.is_batch_mask()))
 }
 
 fn is_recurrent(graph: &Graph) -> bool {
@@ -204,6 +240,8 @@ impl PreparedModel {
             n_vocab: count(summary.n_vocab),
             n_draft: count(summary.n_draft),
             bidirectional: is_bidirectional(&compiled.model.graph),
+            embeds: result(&compiled.model.graph, EMBEDDINGS).is_some(),
+            result_width: count(result_width(&compiled.model.graph)),
             recurrent: is_recurrent(&compiled.model.graph),
             window: summary.window,
             caches: compiled.caches,
@@ -220,12 +258,7 @@ impl PreparedModel {
         let most = program.shapes.last().map(|s| s.most).unwrap_or_default();
         let drafts =
             |o: &&Output| matches!(o, Output::Named(name, _) if name.starts_with("draft_logits"));
-        let logits = program.graph.outputs.iter().find_map(|o| match o {
-            Output::Named(name, v) if name == "logits" => {
-                program.graph.value(*v).ty.dims[0].as_const()
-            }
-            _ => None,
-        });
+        let vocabulary = result(&program.graph, LOGITS).or_else(|| table_rows(&program.graph));
         PreparedModel {
             name: manifest.model.name.clone(),
             size: ModelSize {
@@ -242,9 +275,11 @@ impl PreparedModel {
             devices: planned,
             executor: Some(manifest.target.executor.clone()),
             prebuilt: prebuilt_code(artefact),
-            n_vocab: count(logits.unwrap_or(0)),
+            n_vocab: count(vocabulary.unwrap_or(0)),
             n_draft: program.graph.outputs.iter().filter(drafts).count(),
             bidirectional: is_bidirectional(&program.graph),
+            embeds: result(&program.graph, EMBEDDINGS).is_some(),
+            result_width: count(result_width(&program.graph)),
             recurrent: is_recurrent(&program.graph),
             window: manifest.model.window.map(Window::from),
             caches: CacheSizes {
@@ -289,6 +324,10 @@ pub fn program(
     let caches = compiled.caches;
     let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
     let config = batch_shapes::config(cells, compiled.model.summary.window, sequences);
-    let outputs = OUTPUTS.max(sequences).min(tokens);
+    // The whole text is one batch, and every token's result counts.
+    let outputs = match is_bidirectional(&compiled.model.graph) {
+        true => tokens,
+        false => OUTPUTS.max(sequences).min(tokens),
+    };
     lay_out(&compiled.programs, &config, [tokens, outputs], target)
 }

@@ -15,7 +15,7 @@ use tpc_ggml::engines::{Backend, Build, Devices, Geometry, Prediction, SplitUse}
 use tpc_ggml::llama_cpp::{CommandLine, Setting};
 use tpc_ggml::op::{Family, GgmlOp, OpKind};
 use tpc_gguf::{GgufFile, Header, MetaValue, TensorInfo, TensorName};
-use tpc_models::{Drafting, LowerOptions, LoweredModel};
+use tpc_models::{Drafting, GraphResult, LowerOptions, LoweredModel};
 
 /// A model file.
 #[derive(Clone, Copy)]
@@ -34,6 +34,7 @@ pub fn graph_of(file: &GgufFile) -> Option<LoweredModel> {
         // The smallest context, so that learned positions suffice.
         ctx_size: 1,
         drafting: Drafting::None,
+        result: GraphResult::Own,
     };
     tpc_models::lower(file.header(), &options).ok()
 }

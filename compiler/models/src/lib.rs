@@ -62,7 +62,7 @@ pub use error::ArchError;
 pub use expected::{expected_tensors, expected_tensors_in};
 pub use families::{ARCHS, find};
 pub use lowering::lower;
-pub use options::{Drafting, LowerOptions};
+pub use options::{Drafting, GraphResult, LowerOptions};
 pub use source::{ExpectedTensor, TensorRole, WeightForms};
 pub use stretch::{RopeScaling, Stretch};
 pub use summary::{IgnoredDrafts, LoweredModel, Summary};

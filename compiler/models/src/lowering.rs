@@ -4,11 +4,11 @@ use super::blocks::builder::Builder;
 use super::blocks::context::{Context, LayerContext};
 use super::blocks::layer::LayerInputs;
 use super::blocks::{embedding, head, hyper, layer, nextn, norm, per_layer, residual};
-use super::description::Arch;
+use super::description::{Arch, ModelResult};
 use super::error::ArchError;
 use super::families::find;
-use super::hparams::{HParams, Join, LayerHParams, Loops, Stacks};
-use super::options::LowerOptions;
+use super::hparams::{HParams, Join, LayerHParams, Loops, Stacks, WindowSpan};
+use super::options::{GraphResult, LowerOptions};
 use super::source::{FileTensors, TensorRole, TensorSource};
 use super::stretch::RopeScaling;
 use super::summary::{LoweredModel, Summary};
@@ -41,7 +41,7 @@ pub fn lower(header: &Header, options: &LowerOptions) -> Result<LoweredModel, Ar
         n_vocab: hparams.n_vocab,
         n_ctx_train: hparams.positions.n_ctx_train,
         stretch: RopeScaling::read(metadata, arch.name).of_context(),
-        window: hparams.attention.window,
+        window: hparams.attention.window.and_then(WindowSpan::past),
         unused: tensors.unused_tensors(),
         ignored: tensors.ignored_tensors(),
     };
@@ -88,10 +88,23 @@ pub(super) fn assemble(
             x = residual::mix_streams(&mut b, &model, "output_res_score", x)?;
         }
         Join::Hyper(hp) => x = hyper::merge_streams(&mut b, &model, hp, x)?,
-        Join::Sequential | Join::FromNorms | Join::Parallel | Join::ByFfnNorm => {}
+        Join::Sequential
+        | Join::FromNorms
+        | Join::Normalised
+        | Join::Parallel
+        | Join::ByFfnNorm => {}
     }
-    let logits = head::logits(&mut b, &model, x)?;
-    b.output("logits", logits);
+    match (arch.head.result, options.result) {
+        (ModelResult::Logits, GraphResult::Own) => {
+            let logits = head::logits(&mut b, &model, x)?;
+            b.output("logits", logits);
+        }
+        (ModelResult::Logits, GraphResult::Embeddings)
+        | (ModelResult::Hidden | ModelResult::Projected, _) => {
+            let embeddings = head::embeddings(&mut b, &model, x)?;
+            b.output("embeddings", embeddings);
+        }
+    }
     drafts(&mut b, model, x)?;
     Ok(b.finish())
 }

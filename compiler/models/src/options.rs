@@ -11,6 +11,18 @@ pub struct LowerOptions {
     pub ctx_size: u64,
     /// Source of draft tokens.
     pub drafting: Drafting,
+    /// Result of the graph.
+    pub result: GraphResult,
+}
+
+/// Result of a model's graph.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GraphResult {
+    /// The model's own result: logits, or the embeddings of a model that computes embeddings.
+    #[default]
+    Own,
+    /// Embeddings. A model of logits gives its last hidden state after the norm.
+    Embeddings,
 }
 
 /// Source of draft tokens. The model checks several draft tokens together.

@@ -3,12 +3,18 @@ use tpc_ir::op::NormKind;
 use super::spec::{PerLayer, Spec};
 use tpc_gguf::MetaValue;
 use tpc_models::description::{
-    ExpertLayers, ExpertWidth, Experts, LatentForm, LogitScale, RecurrentMixer, Residual,
-    ScanHeads, Sections,
+    Direction, ExpertLayers, ExpertWidth, Experts, LatentForm, LogitScale, ModelResult, Presence,
+    RecurrentMixer, Residual, ScanHeads, Sections,
 };
 
 /// The factor of the logits, for architectures with a metadata key for it.
 const LOGIT_SCALE: f32 = 0.0625;
+
+/// Token types of models with vectors for them.
+const TOKEN_TYPES: u32 = 2;
+
+/// The number of pooling by the mean.
+const MEAN: u32 = 1;
 
 /// Returns a model's metadata, in the order of published files.
 pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
@@ -50,6 +56,9 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     for (key, n) in experts(spec) {
         put(key, count(n));
     }
+    for (key, value) in embeddings(spec) {
+        put(key, value);
+    }
     match arch.head.logit_scale {
         LogitScale::None | LogitScale::OverWidth(_) | LogitScale::DivisorOrOverWidth(_) => {}
         LogitScale::Factor | LogitScale::FactorOr(_) => put("logit_scale", LOGIT_SCALE.into()),
@@ -60,6 +69,10 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
     }
     put("vocab_size", count(spec.vocab));
     out.push(("tokenizer.ggml.model".to_owned(), "no_vocab".into()));
+    if arch.embedding.types != Presence::Absent {
+        let key = "tokenizer.ggml.token_type_count";
+        out.push((key.to_owned(), TOKEN_TYPES.into()));
+    }
     for (key, value) in &spec.metadata {
         match out.iter_mut().find(|(k, _)| k == key) {
             Some((_, old)) => old.clone_from(value),
@@ -124,6 +137,18 @@ fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
     out
 }
 
+/// Returns the keys of models that compute embeddings.
+fn embeddings(spec: &Spec) -> Vec<(&'static str, MetaValue)> {
+    let mut out = Vec::new();
+    if spec.arch.attention.direction == Direction::BidirectionalByKey {
+        out.push(("attention.causal", false.into()));
+    }
+    if spec.arch.head.result != ModelResult::Logits {
+        out.push(("pooling_type", MEAN.into()));
+    }
+    out
+}
+
 fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     let Some(experts) = spec.experts else {
         return Vec::new();
@@ -143,6 +168,9 @@ fn experts(spec: &Spec) -> Vec<(&'static str, u64)> {
     let interleaved = [ExpertLayers::Interleaved, ExpertLayers::InterleavedUnless0];
     if form.is_some_and(|form| interleaved.contains(&form.layers)) {
         out.push(("interleave_moe_layer_step", 1));
+    }
+    if form.is_some_and(|form| form.layers == ExpertLayers::SecondOfEvery) {
+        out.push(("moe_every_n_layers", 2));
     }
     out
 }

@@ -33,6 +33,7 @@ const SMALL_OF: &[(&str, &str)] = &[
          bailingmoe3.swiglu_clamp_shexp=5.0,bailingmoe3.expert_shared_count=1,\
          bailingmoe3.leading_dense_block_count=0,bailingmoe3.expert_gating_func=2",
     ),
+    ("bert", "kv_heads=8"),
     ("bloom", "kv_heads=8"),
     ("cogvlm", "kv_heads=8"),
     ("cohere2", "layers=4,window=16,tied=1"),
@@ -101,6 +102,13 @@ const SMALL_OF: &[(&str, &str)] = &[
          gemma4.attention.key_length_swa=16,gemma4.attention.value_length_swa=16,\
          gemma4.attention.shared_kv_layers=2,gemma4.embedding_length_per_layer_input=32",
     ),
+    ("gemma-embedding", "layers=6,window=16"),
+    (
+        "gemma-embedding2",
+        "window=16,gemma-embedding2.attention.sliding_window_pattern=2,gemma-embedding2.attention.key_length_swa=16,gemma-embedding2.attention.value_length_swa=16,\
+         gemma-embedding2.rope.dimension_count_swa=16,gemma-embedding2.embedding_length_per_layer_input=32,\
+         gemma-embedding2.embedding_length_out=192",
+    ),
     (
         "glm-dsa",
         "glm-dsa.leading_dense_block_count=1,glm-dsa.expert_shared_count=1,glm-dsa.attention.indexer.types=1/0,\
@@ -152,6 +160,8 @@ const SMALL_OF: &[(&str, &str)] = &[
     ),
     ("jais", "jais.attention.max_alibi_bias=8.0"),
     ("jamba", "kv_heads=4/0"),
+    ("jina-bert-v2", "kv_heads=8,biases=1"),
+    ("jina-bert-v3", "kv_heads=8"),
     (
         "kimi-k3",
         "layers=4,kv_heads=4/0/0/4,kimi-k3.leading_dense_block_count=1,kimi-k3.expert_shared_count=1,\
@@ -196,6 +206,10 @@ const SMALL_OF: &[(&str, &str)] = &[
          minimax-m3.attention.indexer.block_size=4,minimax-m3.attention.indexer.local_blocks=1,kv_heads=4",
     ),
     ("mistral4", "experts=4,mistral4.expert_shared_count=1"),
+    (
+        "modern-bert",
+        "layers=4,kv_heads=8,window=16,modern-bert.rope.freq_base_swa=500.0",
+    ),
     ("muse-glimmer", "layers=4,window=16"),
     ("nanbeige", "nanbeige.num_loops=2"),
     (
@@ -208,6 +222,9 @@ const SMALL_OF: &[(&str, &str)] = &[
         "layers=3,kv_heads=0/4/0,nemotron_h_moe.feed_forward_length=0/0/512,\
          nemotron_h_moe.attention.layer_norm_epsilon=0.00001",
     ),
+    ("neo-bert", "kv_heads=8"),
+    ("nomic-bert", "kv_heads=8"),
+    ("nomic-bert-moe", "kv_heads=8,experts=8,experts_used=2"),
     ("olmo", "olmo.attention.clamp_kqv=8.0"),
     ("olmoe", "kv_heads=8"),
     ("paddleocr", "paddleocr.rope.dimension_sections=8/4/4/0"),

@@ -2,7 +2,7 @@ use tpc_ir::DType;
 
 use super::*;
 use tpc_gguf::{MetaArray, MetaValue, parse};
-use tpc_models::{ARCHS, Drafting, LowerOptions, lower};
+use tpc_models::{ARCHS, Drafting, GraphResult, LowerOptions, lower};
 
 fn zeros(dtype: DType, values: &[f32], out: &mut Vec<u8>) -> Result<(), String> {
     let bytes = dtype.bytes(values.len() as u64).ok_or("partial block")?;
@@ -56,6 +56,7 @@ fn every_preset_is_a_model_that_uses_all_its_tensors() {
             cache_type_v: DType::F16,
             ctx_size: 64,
             drafting: Drafting::None,
+            result: GraphResult::Own,
         };
         let lowered = lower(model.header(), &options).unwrap();
         assert_eq!(

@@ -179,6 +179,8 @@ pub enum InputKind {
     /// 0 if two tokens of the batch share a sequence, else −∞, `f32[n_tokens, n_tokens]`. Tokens of a model with this
     /// mask attend to later tokens too.
     MaskBatch,
+    /// Same as [`Self::MaskBatch`], but −∞ also for tokens more than so many positions apart.
+    MaskBatchNear(u64),
     /// Positions in the batch of the output tokens, `i32[n_outputs]`.
     OutputRows,
     /// The recurrent-state cell of each sequence, `i32[n_seqs]`.
@@ -194,6 +196,11 @@ pub enum InputKind {
 }
 
 impl InputKind {
+    /// True for a mask of the batch's tokens, which attend to later tokens too.
+    pub const fn is_batch_mask(&self) -> bool {
+        matches!(self, InputKind::MaskBatch | InputKind::MaskBatchNear(_))
+    }
+
     const NAMED: [(&'static str, InputKind); 11] = [
         ("tokens", InputKind::Tokens),
         ("positions", InputKind::Positions),
@@ -210,6 +217,8 @@ impl InputKind {
 }
 
 const TEMPERATURE: &str = "temperature";
+
+const MASK_BATCH_NEAR: &str = "mask_batch_near";
 
 const NEXT_TOKENS: &str = "next_tokens";
 
@@ -233,6 +242,10 @@ impl OpDef for Input {
                 InputKind::NextTokens(ahead) => vec![
                     ("kind", Attr::Word(NEXT_TOKENS.to_owned())),
                     ("ahead", Attr::from(u64::from(*ahead))),
+                ],
+                InputKind::MaskBatchNear(distance) => vec![
+                    ("kind", Attr::Word(MASK_BATCH_NEAR.to_owned())),
+                    ("distance", Attr::from(*distance)),
                 ],
                 InputKind::Temperature(t) => vec![
                     ("kind", Attr::Word(TEMPERATURE.to_owned())),
@@ -267,6 +280,10 @@ impl OpDef for Input {
             });
             return Ok(Input { kind });
         }
+        if word == MASK_BATCH_NEAR {
+            let kind = InputKind::MaskBatchNear(require("distance", attrs.int("distance")?)?);
+            return Ok(Input { kind });
+        }
         if word == NEXT_TOKENS {
             let ahead = require("ahead", attrs.int("ahead")?)?;
             let ahead = u32::try_from(ahead).ok().filter(|&n| n > 0);
@@ -283,7 +300,7 @@ impl OpDef for Input {
         let known = InputKind::NAMED.into_iter().find(|(n, _)| *n == word);
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
-            expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, mask_batch, output_rows, \
+            expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, mask_batch, mask_batch_near, output_rows, \
                        state_cells, state_kept, temperature, next_tokens, block_seen, block_tail, block_last or block_start",
         })
     }

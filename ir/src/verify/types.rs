@@ -147,7 +147,7 @@ fn input_type(kind: &InputKind, tokens: &Dim) -> Option<TensorType> {
         InputKind::CacheRows | InputKind::CacheRowsSwa => row(DType::I64, tokens),
         InputKind::Mask => mask(Symbol::NKv),
         InputKind::MaskSwa => mask(Symbol::NKvSwa),
-        InputKind::MaskBatch => {
+        InputKind::MaskBatch | InputKind::MaskBatchNear(_) => {
             let dims = [tokens.clone(), tokens.clone()];
             Some(TensorType::new(DType::F32, dims))
         }

@@ -148,7 +148,10 @@ fn masks(model: &Graph) -> Vec<(tpc_ir::Inst, bool)> {
             return None;
         };
         let by_kind = match input.kind {
-            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch => true,
+            InputKind::Mask
+            | InputKind::MaskSwa
+            | InputKind::MaskBatch
+            | InputKind::MaskBatchNear(_) => true,
             InputKind::Block(block) => matches!(block.part, BlockPart::Seen | BlockPart::Tail),
             _ => false,
         };

@@ -23,14 +23,15 @@ pub(super) struct BatchInputs<'a, 'b, 'c> {
 }
 
 impl BatchInputs<'_, '_, '_> {
-    /// Writes the mask of tokens that attend to their whole sequence in the batch.
-    fn batch_mask(&self, to: Slot<'_>) -> Result<(), ExecError> {
+    /// Writes the mask of tokens that attend to the tokens of their sequence in the batch, at most `near` positions
+    /// away.
+    fn batch_mask(&self, near: u32, to: Slot<'_>) -> Result<(), ExecError> {
         let tokens = self.tokens;
         to.rows([tokens.len(), tokens.len()], |i, row| {
             for (to, other) in row.iter_mut().zip(tokens) {
                 let distance = other.pos.abs_diff(tokens[i].pos);
                 *to = match self.mask_values {
-                    _ if other.seq != tokens[i].seq => f32::NEG_INFINITY,
+                    _ if other.seq != tokens[i].seq || distance > near => f32::NEG_INFINITY,
                     MaskValues::Zero => 0.0,
                     // Contexts are shorter than 2²⁴ tokens, so f32 is exact.
                     MaskValues::Distance => -(distance as f32),
@@ -71,7 +72,10 @@ impl Host for BatchInputs<'_, '_, '_> {
             }
             (InputKind::Mask, _) => full.mask(self.tokens, self.mask_values, to),
             (InputKind::MaskSwa, Some(cells)) => cells.mask(self.tokens, self.mask_values, to),
-            (InputKind::MaskBatch, _) => self.batch_mask(to),
+            (InputKind::MaskBatch, _) => self.batch_mask(u32::MAX, to),
+            (InputKind::MaskBatchNear(n), _) => {
+                self.batch_mask(u32::try_from(*n).unwrap_or(u32::MAX), to)
+            }
             (InputKind::OutputRows, _) => indices(to, output_rows.iter().map(|&r| r.into())),
             (InputKind::StateCells, _) => indices(to, states.iter().map(|s| s.cell as i64)),
             (InputKind::StateKept, _) => {

@@ -80,7 +80,7 @@ struct Work {
 /// An [`Executor`] with the cells of its KV caches and recurrent states. A failed batch or draft leaves the session
 /// unchanged.
 ///
-/// The model's output is named `logits`. Its masks hold distances if an attention op uses ALiBi.
+/// The model's output is named `logits` or `embeddings`. Its masks hold distances if an attention op uses ALiBi.
 ///
 /// A model with recurrent states runs a batch in parts with the same number of tokens per sequence. A sequence keeps
 /// its cell until its removal.
@@ -132,10 +132,12 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Returns a session with empty caches and states.
     ///
     /// # Errors
-    /// Returns [`ExecError::MissingOutput`] if the model does not have the output `logits`.
+    /// Returns [`ExecError::MissingOutput`] if the model has neither the output `logits` nor `embeddings`.
     pub fn with_executor(executor: Box<E>, config: SessionConfig) -> Result<Session<E>, ExecError> {
         let interface = executor.interface();
-        let logits = interface.output(LOGITS).ok_or_else(|| no_output(LOGITS))?;
+        let result = interface.output(LOGITS);
+        let result = result.or_else(|| interface.output(EMBEDDINGS));
+        let logits = result.ok_or_else(|| no_output(LOGITS))?;
         let drafts = (1..).map_while(|ahead| interface.output(&draft_name(ahead)));
         Ok(Session {
             config,
@@ -363,6 +365,8 @@ impl<E: Executor + ?Sized> Session<E> {
 }
 
 const LOGITS: &str = "logits";
+/// The output of a model that computes embeddings instead of logits.
+const EMBEDDINGS: &str = "embeddings";
 
 fn no_output(name: &str) -> ExecError {
     ExecError::MissingOutput {

@@ -16,7 +16,7 @@ const AGAINST_GOLDEN: f64 = 1e-8;
 
 /// Architectures without a golden model, and metadata keys for their tiny models. With these keys llama.cpp loads the
 /// model, and every choice of the description has an effect. `docs/examples/llama_logits.py` wrote the logits,
-/// `tests/data/synthetic/NAME.logits`.
+/// `tests/data/synthetic/NAME.logits`, and `tests/engine/embeddings.cpp` the embeddings.
 const MODELS: &[(&str, &str)] = &[
     ("afmoe", ""),
     ("arcee", "biases=1"),
@@ -32,6 +32,7 @@ const MODELS: &[(&str, &str)] = &[
          bailingmoe3.expert_weights_scale=1.5,bailingmoe3.leading_dense_block_count=1,\
          bailingmoe3.expert_weights_norm=true",
     ),
+    ("bert", "embd=64,head_dim=8,ff=96,biases=1"),
     ("codeshell", "biases=1"),
     ("cohere2moe", ""),
     ("deci", "biases=1"),
@@ -55,8 +56,19 @@ const MODELS: &[(&str, &str)] = &[
     ),
     ("dream", "biases=1"),
     ("ernie4_5", "biases=1"),
+    ("eurobert", "embd=64,head_dim=8,ff=96,biases=1"),
     ("exaone", "biases=1"),
     ("exaone-moe", "biases=1,exaone-moe.expert_gating_func=2"),
+    (
+        "gemma-embedding",
+        "embd=64,head_dim=8,ff=96,layers=2,gemma-embedding.attention.sliding_window_pattern=2,\
+         gemma-embedding.rope.freq_base_swa=500.0",
+    ),
+    (
+        "gemma-embedding2",
+        "embd=64,head_dim=8,ff=96,gemma-embedding2.rope.freq_base_swa=500.0,\
+         gemma-embedding2.embedding_length_out=48",
+    ),
     (
         "glm-dsa",
         "biases=1,glm-dsa.expert_weights_norm=true,glm-dsa.expert_weights_scale=1.5",
@@ -89,6 +101,8 @@ const MODELS: &[(&str, &str)] = &[
     ("jais", ""),
     ("jais2", "biases=1"),
     ("jamba", ""),
+    ("jina-bert-v2", "embd=64,head_dim=8,ff=96"),
+    ("jina-bert-v3", "embd=64,head_dim=8,ff=96,biases=1"),
     (
         "kimi-k3",
         "biases=1,kimi-k3.expert_gating_func=2,kimi-k3.expert_weights_scale=1.5,\
@@ -114,6 +128,10 @@ const MODELS: &[(&str, &str)] = &[
         "minimax-m3.expert_weights_norm=true,minimax-m3.expert_weights_scale=1.5",
     ),
     (
+        "modern-bert",
+        "embd=64,head_dim=8,ff=96,modern-bert.hidden_activation=silu",
+    ),
+    (
         "muse-glimmer",
         "biases=1,muse-glimmer.logit_scale=0.5,muse-glimmer.final_logit_softcapping=20.0,\
          muse-glimmer.rope.freq_base_swa=500000.0",
@@ -126,6 +144,9 @@ const MODELS: &[(&str, &str)] = &[
          nemotron_h.ssm.inner_size=512,nemotron_h.ssm.time_step_rank=8,nemotron_h.ssm.state_size=16,\
          nemotron_h.ssm.conv_kernel=4",
     ),
+    ("neo-bert", "embd=64,head_dim=8,ff=96"),
+    ("nomic-bert", "embd=64,head_dim=8,ff=96,biases=1"),
+    ("nomic-bert-moe", "embd=64,head_dim=8,ff=96,biases=1"),
     ("olmo", ""),
     ("openelm", "heads=4/8,kv_heads=2/4,ff=256/512"),
     ("orion", "biases=1"),

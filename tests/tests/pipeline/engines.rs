@@ -8,7 +8,7 @@ use tpc_core::placement::parse_overrides;
 use tpc_ggml::engines::{Build, Devices, Geometry, Outcome, SplitUse};
 use tpc_ggml::llama_cpp::Maker;
 use tpc_ir::DType;
-use tpc_models::{Drafting, LowerOptions};
+use tpc_models::{Drafting, GraphResult, LowerOptions};
 use tpc_synth::{Model, Spec};
 
 struct Row {
@@ -78,6 +78,7 @@ fn geometry(spec: &str) -> Geometry {
         cache_type_v: DType::F16,
         ctx_size: 64,
         drafting: Drafting::None,
+        result: GraphResult::Own,
     };
     let lowered = tpc_models::lower(model.header(), &options).ok();
     Geometry::new(model.header(), lowered.as_ref().map(|l| &l.graph))

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let opened = args.subject.open(&args.placement, placement)?;
     let ready = opened.plan()?;
     if let Some(golden) = &golden {
-        same_vocabulary(golden, ready.n_vocab)?;
+        same_vocabulary(golden, ready.result_width)?;
     }
     let whose = match &args.golden {
         Some(path) if args.tokens.is_none() => path.display().to_string(),

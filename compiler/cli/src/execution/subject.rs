@@ -6,6 +6,7 @@ use tpc_artefact::Artefact;
 use tpc_core::placement::Placement;
 use tpc_engine::{ExecutorKind, PreparedModel, artefact as fit, check_types, sequences};
 use tpc_gguf::GgufFile;
+use tpc_models::GraphResult;
 
 use super::ExecutionArgs;
 use crate::args::PlacementArgs;
@@ -81,6 +82,14 @@ impl Opened {
     pub(crate) fn default_context(&mut self, cells: u64) {
         if let Source::Model(placement) = &mut self.source {
             placement.ctx_size = placement.ctx_size.or(Some(cells));
+        }
+    }
+
+    /// Plans a model's embeddings, and batches of at least `tokens` tokens. An artefact keeps its own result and batch.
+    pub(crate) fn embed(&mut self, tokens: usize) {
+        if let Source::Model(placement) = &mut self.source {
+            placement.result = GraphResult::Embeddings;
+            placement.ubatch_size = placement.ubatch_size.max(tokens as u64);
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tpc_diag::{Diagnostic, codes};
 
+use super::embeddings::EmbeddingArgs;
 use super::kept::KeptArgs;
 use super::sampling::SamplingArgs;
 use crate::args::PlacementArgs;
@@ -73,6 +74,8 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(super) keep: Keep,
+    #[command(flatten)]
+    pub(super) embedding: EmbeddingArgs,
     #[command(flatten)]
     pub(super) kept: KeptArgs,
     #[command(flatten)]

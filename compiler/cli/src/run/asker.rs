@@ -81,16 +81,7 @@ impl<'t> Asker<'_, 't> {
         if chats(args) {
             return Ok(Vec::new());
         }
-        let texts = match (&args.prompts, args.prompt.as_slice()) {
-            _ if !args.tokens.is_empty() => Vec::new(),
-            (Some(path), _) => lines(path)?,
-            (None, given) => match (&args.file, given) {
-                (Some(path), _) => vec![whole(path)?],
-                (None, []) => vec![input::text(None)?],
-                (None, given) if args.escape => given.iter().map(|t| unescaped(t)).collect(),
-                (None, given) => given.to_vec(),
-            },
-        };
+        let texts = texts(args)?;
         // Each of several prompts starts its own conversation.
         let console = Console::default();
         let of_text = |text: &String| Ok(self.prompter()?.prompt(text, &console)?);
@@ -116,6 +107,20 @@ impl<'t> Asker<'_, 't> {
         }
         Ok(out)
     }
+}
+
+/// Returns the texts of the options or of standard input; empty if the prompts are token ids.
+pub(super) fn texts(args: &Args) -> Result<Vec<String>, Failure> {
+    Ok(match (&args.prompts, args.prompt.as_slice()) {
+        _ if !args.tokens.is_empty() => Vec::new(),
+        (Some(path), _) => lines(path)?,
+        (None, given) => match (&args.file, given) {
+            (Some(path), _) => vec![whole(path)?],
+            (None, []) => vec![input::text(None)?],
+            (None, given) if args.escape => given.iter().map(|t| unescaped(t)).collect(),
+            (None, given) => given.to_vec(),
+        },
+    })
 }
 
 /// The maximum size of a file of prompts, in bytes.

@@ -3,6 +3,7 @@
 //! - `asker` reads the prompts;
 //! - `stream` writes an answer token by token, `interrupt` stops the answer, `speed` prints its speed;
 //! - `chat` answers each line typed at a terminal;
+//! - `embeddings` prints embeddings instead of answers;
 //! - `kept` has the options for session files.
 //!
 //! `tpc_engine::generate` converts texts to prompts and generates.
@@ -10,6 +11,7 @@
 mod args;
 mod asker;
 mod chat;
+mod embeddings;
 mod finish;
 mod interrupt;
 mod kept;
@@ -44,6 +46,9 @@ use stream::{Stream, To};
 const CONTINUED: usize = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    if args.embedding.embeddings {
+        return embeddings::run(args);
+    }
     let begun = Instant::now();
     let (opened, executor) = opened(args)?;
     let file = &opened.file;
@@ -152,6 +157,11 @@ fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
 /// Checks that the model generates token by token and, with `--context-shift`, that its states can forget single
 /// tokens.
 fn may_run(args: &Args, ready: &PreparedModel) -> Result<(), Failure> {
+    if ready.embeds {
+        let message = "the model computes embeddings, not text";
+        let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
+        return Err(Failure::usage(d.help("give --embeddings")));
+    }
     if ready.bidirectional {
         return Err(not_token_by_token());
     }

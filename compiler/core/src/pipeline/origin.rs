@@ -112,6 +112,7 @@ fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diag
         cache_type_v: placement.cache_type_v,
         ctx_size: placement.ctx_size.unwrap_or(0),
         drafting: placement.drafting,
+        result: placement.result,
     };
     if placement.ctx_size.is_none() {
         let metadata = header.metadata();

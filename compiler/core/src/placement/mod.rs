@@ -39,7 +39,7 @@ use tpc_passes::machine::{Engine, LinkKind, Topology};
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
-use tpc_models::{CACHE_TYPES, Drafting, IK_CACHE_TYPES, Stretch};
+use tpc_models::{CACHE_TYPES, Drafting, GraphResult, IK_CACHE_TYPES, Stretch};
 
 /// A mode of dividing a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub struct Placement {
     pub parallel: u64,
     /// Speculative decoding.
     pub drafting: Drafting,
+    /// Result of the programs.
+    pub result: GraphResult,
     /// The planned engine.
     pub engine: Engine,
     /// The engine's release. For tpc, llama.cpp's release for the printed command.
@@ -163,6 +165,7 @@ impl Placement {
             ubatch_size: Placement::UBATCH,
             parallel: 1,
             drafting: Drafting::None,
+            result: GraphResult::Own,
             engine: Engine::Tpc,
             build: EngineChoice::default().build,
             backend: None,

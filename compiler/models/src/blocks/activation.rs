@@ -24,6 +24,10 @@ pub(super) fn activate(
     let Some(glu) = glu else {
         return situ(b, cx, operands, name);
     };
+    let glu = &match cx.model.hparams.ffn.named {
+        Some(kind) => Glu::new(kind),
+        None => glu.clone(),
+    };
     let Some(limit) = limit else {
         return apply(b, glu.clone(), operands, name);
     };

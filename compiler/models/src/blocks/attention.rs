@@ -14,7 +14,7 @@ use crate::description::{
     ValueSource,
 };
 use crate::error::ArchError;
-use crate::hparams::{HeadElements, RopeUse};
+use crate::hparams::{HeadElements, Reach, RopeUse, WindowSpan};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
@@ -139,10 +139,17 @@ pub(super) fn attend_to_new(
         selected,
         scale,
     } = form;
-    if let (Some([k, v]), Direction::Bidirectional) = (new, cx.model.arch.attention.direction) {
+    let caches = match cx.model.arch.attention.direction {
+        Direction::Causal => true,
+        Direction::Bidirectional | Direction::BidirectionalByKey => false,
+    };
+    if let (Some([k, v]), false) = (new, caches) {
         let k = b.swap_heads(k, "k")?;
         let v = b.swap_heads(v, "v")?;
-        let mask = b.input(InputKind::MaskBatch);
+        let mask = b.input(match (cx.layer.reach, cx.model.hparams.attention.window) {
+            (Reach::Window, Some(WindowSpan::Near(n))) => InputKind::MaskBatchNear(n),
+            _ => InputKind::MaskBatch,
+        });
         return attend(b, cx, [q, k, v], mask, scale);
     }
     let options = cx.model.options;

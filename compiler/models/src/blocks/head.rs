@@ -5,7 +5,7 @@ use super::builder::Builder;
 use super::context::Context;
 use super::embedding::{table, vocabulary};
 use super::norm;
-use crate::description::Presence;
+use crate::description::{ModelResult, Presence};
 use crate::error::ArchError;
 use crate::source::TensorRole;
 
@@ -16,6 +16,36 @@ pub(crate) fn logits(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<
     let x = output_columns(b, x, "result_rows")?;
     let x = norm::output(b, cx, x, "result_norm")?;
     project(b, cx, x)
+}
+
+/// Tensors that apply to the pooled embedding of a text.
+const AFTER_POOLING: [&str; 7] = [
+    "cls.weight",
+    "cls.bias",
+    "cls.norm.weight",
+    "cls.output.weight",
+    "cls.output.bias",
+    "dense_2.weight",
+    "dense_3.weight",
+];
+
+/// Returns the output tokens' embeddings, `[numbers, n_outputs]`, from the last layer's output `x: [n_embd, n_tokens]`.
+pub(crate) fn embeddings(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let x = output_columns(b, x, "result_rows")?;
+    let x = norm::output(b, cx, x, "result_norm")?;
+    for tensor in AFTER_POOLING {
+        b.ignore(tensor);
+    }
+    if cx.arch.head.result != ModelResult::Projected {
+        b.ignore("output.weight");
+        return Ok(x);
+    }
+    let sizes = [cx.hparams.embd(), cx.hparams.n_out];
+    b.project("output", x, sizes, "result_embd")
 }
 
 pub(super) fn output_columns(

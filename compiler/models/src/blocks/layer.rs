@@ -35,6 +35,7 @@ pub(crate) fn layer(
     let x = match cx.model.hparams.residual.join {
         Join::Sequential => sequential(b, cx, sublayers, x)?,
         Join::FromNorms => from_norms(b, cx, sublayers, x)?,
+        Join::Normalised => normalised(b, cx, sublayers, x)?,
         Join::AttentionResiduals { period } => attention_residual(b, cx, sublayers, period, x)?,
         Join::Hyper(hp) => side_by_side(b, cx, sublayers, &hp, x)?,
         Join::Parallel => parallel(b, cx, sublayers, pre_ffn, x)?,
@@ -114,7 +115,12 @@ fn sequential(
     x: Value,
 ) -> Result<Value, ArchError> {
     let norms = &cx.model.arch.norms;
-    let y = normalise(b, cx, norms.pre_attention, x, "attn_norm")?;
+    let optional = norms.first_optional && cx.layer.index == 0;
+    let y = if optional && !has_norm(b, cx, norms.pre_attention)? {
+        x
+    } else {
+        normalise(b, cx, norms.pre_attention, x, "attn_norm")?
+    };
     let y = mix(b, cx, sublayers.mixer, y)?;
     let y = normalise_output(b, cx, norms.post_attention, y, "attn_post_norm")?;
     let y = scale_residual(b, cx, y)?;
@@ -131,6 +137,29 @@ fn sequential(
     let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
     let y = scale_residual(b, cx, y)?;
     b.add(y, x, "l_out")
+}
+
+/// Appends a layer that normalises the sums of its sublayers' inputs and outputs.
+fn normalised(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    sublayers: SublayerPair<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let norms = &cx.model.arch.norms;
+    let layer = x;
+    let y = mix(b, cx, sublayers.mixer, x)?;
+    let y = scale_residual(b, cx, y)?;
+    let y = b.add(y, x, "attn_sum")?;
+    let mut x = normalise(b, cx, norms.post_attention, y, "attn_out_norm")?;
+    if has_norm(b, cx, norms.again_attention)? {
+        let y = b.add(x, layer, "attn_sum_2")?;
+        x = normalise(b, cx, norms.again_attention, y, "attn_norm_2")?;
+    }
+    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x, layer })?;
+    let y = scale_residual(b, cx, y)?;
+    let y = b.add(y, x, "ffn_sum")?;
+    normalise(b, cx, norms.post_ffn, y, "l_out")
 }
 
 /// Appends a layer whose sublayers read mixtures of the residual stream and kept streams.

@@ -40,6 +40,7 @@ const SHARED: NetworkTensors = NetworkTensors {
 #[derive(Clone, Copy)]
 struct OptionalTensors {
     bias: Presence,
+    gate_bias: Presence,
     act_scales: Presence,
 }
 
@@ -53,14 +54,28 @@ pub(super) fn dense(
     let form = &cx.model.arch.ffn;
     let extras = OptionalTensors {
         bias: form.bias,
+        gate_bias: match form.gate_biased {
+            true => form.bias,
+            false => Presence::Absent,
+        },
         act_scales: form.act_scales,
     };
     match &form.activation {
-        Activation::GatedFused(glu) if is_fused(b, &DENSE) => {
-            fused_network(b, cx, &DENSE, extras, glu, width, x)
-        }
+        Activation::GatedFused(glu) if is_fused(b, &DENSE) => match form.narrow {
+            Some(kind) if is_narrow(b, width) => {
+                let y = up(b, cx, &DENSE, extras, width.n, x)?;
+                let y = b.unary(&[kind], y, DENSE.act)?;
+                down(b, cx, &DENSE, extras, width.n, y)
+            }
+            _ => fused_network(b, cx, &DENSE, extras, glu, width, x),
+        },
         _ => separate_network(b, cx, &DENSE, extras, width.n, x),
     }
+}
+
+/// True if the file's `ffn_up` has the width once.
+fn is_narrow(b: &Builder<'_>, width: FfnWidth) -> bool {
+    b.columns(&b.tensor_name(DENSE.up, "weight")) == Some(width.n.n)
 }
 
 /// True if the file has gate and up in one tensor, the usual form.
@@ -95,6 +110,7 @@ pub(super) fn shared_expert(
 ) -> Result<Value, ArchError> {
     let extras = OptionalTensors {
         bias: Presence::Absent,
+        gate_bias: Presence::Absent,
         act_scales: Presence::Absent,
     };
     match &cx.model.arch.ffn.activation {
@@ -117,13 +133,10 @@ fn separate_network(
     width: Size,
     x: Value,
 ) -> Result<Value, ArchError> {
-    let sizes = [cx.model.hparams.embd(), width];
-    let up = |b: &mut Builder<'_>, tensor| {
-        b.linear(tensor, x, sizes, extras.bias, TensorRole::Matrix, tensor)
-    };
     let gated = |b: &mut Builder<'_>, glu: Option<&Glu>| {
-        let gate = up(b, names.gate)?;
-        let up = up(b, names.up)?;
+        let (sizes, role) = ([cx.model.hparams.embd(), width], TensorRole::Matrix);
+        let gate = b.linear(names.gate, x, sizes, extras.gate_bias, role, names.gate)?;
+        let up = up(b, cx, names, extras, width, x)?;
         let (limit, both) = (cx.layer.limits.dense, GateUp::Separate([gate, up]));
         activation::activate(b, cx, glu, limit, both, names.act)
     };
@@ -131,7 +144,7 @@ fn separate_network(
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, Some(glu))?,
         Activation::Situ => gated(b, None)?,
         Activation::Plain(kinds) => {
-            let y = up(b, names.up)?;
+            let y = up(b, cx, names, extras, width, x)?;
             let y = b.unary(kinds, y, names.act)?;
             let scales = b.tensor_name("ffn.act", "scales");
             match b.optional(&scales, &[width], TensorRole::Scale, extras.act_scales)? {
@@ -144,6 +157,18 @@ fn separate_network(
         }
     };
     down(b, cx, names, extras, width, y)
+}
+
+fn up(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    names: &NetworkTensors,
+    extras: OptionalTensors,
+    width: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let (sizes, role) = ([cx.model.hparams.embd(), width], TensorRole::Matrix);
+    b.linear(names.up, x, sizes, extras.bias, role, names.up)
 }
 
 fn down(

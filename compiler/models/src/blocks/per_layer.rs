@@ -26,12 +26,8 @@ pub(crate) fn inputs(
     let layers = hp.layers.len() as u64;
     let dims = [width.n.into(), layers.into(), b.n_tokens()];
     let table = "per_layer_token_embd.weight";
-    let table = b.require(table, &[all, vocabulary], TensorRole::Embedding)?;
-    let tokens = b.input(InputKind::Tokens);
-    let looked_up = GetRows { window: None };
-    let looked_up = b.push(looked_up, vec![table, tokens], "inp_per_layer_selected")?;
-    let looked_up = b.scale(looked_up, root(width.n), "inp_per_layer_scaled")?;
-    let looked_up = b.reshape(looked_up, dims.clone(), "inp_per_layer")?;
+    let presence = cx.arch.embedding.per_layer_tokens;
+    let table = b.optional(table, &[all, vocabulary], TensorRole::Embedding, presence)?;
     let projected = b.linear(
         "per_layer_model_proj",
         x,
@@ -41,9 +37,17 @@ pub(crate) fn inputs(
         "per_layer_proj",
     )?;
     let projected = b.scale(projected, 1.0 / root(hp.n_embd), "per_layer_proj_scaled")?;
-    let projected = b.reshape(projected, dims, "per_layer_proj")?;
+    let projected = b.reshape(projected, dims.clone(), "per_layer_proj")?;
     let tensor = "per_layer_proj_norm";
     let projected = norm::with_weight(b, cx, tensor, &[width], projected, tensor)?;
+    let Some(table) = table else {
+        return Ok(Some(projected));
+    };
+    let tokens = b.input(InputKind::Tokens);
+    let looked_up = GetRows { window: None };
+    let looked_up = b.push(looked_up, vec![table, tokens], "inp_per_layer_selected")?;
+    let looked_up = b.scale(looked_up, root(width.n), "inp_per_layer_scaled")?;
+    let looked_up = b.reshape(looked_up, dims, "inp_per_layer")?;
     let sum = b.add(projected, looked_up, "inp_per_layer_sum")?;
     // Keeps the variance of the summands.
     b.scale(sum, 1.0 / root(2), "inp_per_layer_mixed").map(Some)

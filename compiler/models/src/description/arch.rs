@@ -8,7 +8,7 @@ use super::drafts::DraftForm;
 use super::embedding::{EmbeddingForm, EmbeddingScale};
 use super::experts::Experts;
 use super::ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
-use super::head::{HeadForm, LogitScale};
+use super::head::{HeadForm, LogitScale, ModelResult, ScoreForm};
 use super::loops::LoopForm;
 use super::models::Models;
 use super::norms::{BlockNorms, NormForm, Residual, ResidualScale};
@@ -66,8 +66,10 @@ impl Arch {
             norm: Presence::Absent,
             plain_norm: false,
             per_layer: KeyUse::Ignored,
+            per_layer_tokens: Presence::Required,
             ngrams: KeyUse::Ignored,
             positions: Presence::Absent,
+            types: Presence::Absent,
         },
         norm: NormForm {
             kind: NormKind::Rms,
@@ -120,9 +122,14 @@ impl Arch {
             width: DenseWidth::Given,
             act_scales: Presence::Absent,
             bias: Presence::Absent,
+            gate_biased: true,
+            narrow: None,
+            by_name: KeyUse::Ignored,
             experts: Experts::None,
         },
         head: HeadForm {
+            result: ModelResult::Logits,
+            scores: ScoreForm::Tanh,
             norm: Some("output_norm"),
             output: Presence::Optional,
             bias: Presence::Absent,

@@ -109,6 +109,8 @@ pub enum Direction {
     /// All tokens, in models that generate by diffusion. These models do not have caches: a batch holds whole
     /// sequences.
     Bidirectional,
+    /// Same as [`Self::Bidirectional`], in models that compute embeddings. `attention.causal` must be false.
+    BidirectionalByKey,
 }
 
 /// Usual form of the query, key and value projections. tpc reads both forms.
@@ -265,4 +267,6 @@ pub enum WindowKind {
     /// The token's chunk of `n` tokens. An `attention.sliding_window` of 0 switches the window off; other values are
     /// ignored.
     Chunks(u64),
+    /// The tokens at most half of `attention.sliding_window` away, in both directions.
+    Symmetric,
 }

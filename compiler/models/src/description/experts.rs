@@ -177,6 +177,8 @@ pub enum ExpertLayers {
     Interleaved,
     /// Same as [`Self::Interleaved`], but all dense if `interleave_moe_layer_step` is 0.
     InterleavedUnless0,
+    /// The second of every `moe_every_n_layers`; no layers if this is 0 or 1.
+    SecondOfEvery,
     /// Layers with a router in the file.
     WithRouter,
 }

@@ -1,7 +1,7 @@
 use tpc_ir::op::{Glu, UnaryKind};
 
 use super::experts::Experts;
-use super::presence::Presence;
+use super::presence::{KeyUse, Presence};
 
 /// The feed-forward sublayer.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,14 @@ pub struct FfnForm {
     pub act_scales: Presence,
     /// Biases of dense layers.
     pub bias: Presence,
+    /// True if [`Self::bias`] includes `ffn_gate`.
+    pub gate_biased: bool,
+    /// Function of `ffn_up` in files whose `ffn_up` has the width once and that lack `ffn_gate`. For
+    /// [`Activation::GatedFused`].
+    pub narrow: Option<UnaryKind>,
+    /// `hidden_activation`, which names the gated function. A file without the key, or with an unknown name, has the
+    /// function of [`Self::activation`].
+    pub by_name: KeyUse,
     /// Experts.
     pub experts: Experts,
 }

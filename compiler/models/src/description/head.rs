@@ -1,8 +1,12 @@
 use super::presence::{KeyUse, Presence};
 
-/// The projection to logits.
+/// The end of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadForm {
+    /// The result of the model.
+    pub result: ModelResult,
+    /// Scores of a text, from its pooled embedding.
+    pub scores: ScoreForm,
     /// Norm tensor of the last layer's output, if any.
     pub norm: Option<&'static str>,
     /// `output`, the matrix; without it, the token embedding.
@@ -13,6 +17,29 @@ pub struct HeadForm {
     pub logit_scale: LogitScale,
     /// `final_logit_softcapping`: bound of the logits.
     pub softcap: KeyUse,
+}
+
+/// The result of a model for each output token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelResult {
+    /// Logits of the vocabulary.
+    Logits,
+    /// The last hidden state after the norm, an embedding. `output` is ignored.
+    Hidden,
+    /// An embedding of `embedding_length_out` numbers, by default `embedding_length`: the product of `output` with the
+    /// last hidden state after the norm.
+    Projected,
+}
+
+/// Scores of a text from its pooled embedding: `cls`, the function, `cls.norm`, `cls.output`, each if the file has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoreForm {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// The exact GELU of the mean of all tokens.
+    GeluOfMean,
+    /// Same as [`Self::Tanh`]; the scores are probabilities.
+    Probabilities,
 }
 
 /// Effect of `logit_scale` on the logits.

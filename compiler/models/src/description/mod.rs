@@ -34,7 +34,7 @@ pub use experts::{
     Gating, RouterInput, SharedForm, SharedGate, SharedWidth, WeightedSide,
 };
 pub use ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
-pub use head::{HeadForm, LogitScale};
+pub use head::{HeadForm, LogitScale, ModelResult, ScoreForm};
 pub use hyper::{HyperForm, StreamsEnd};
 pub use indexer::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, Selection};
 pub use loops::LoopForm;

@@ -34,12 +34,17 @@ pub struct BlockNorms {
     /// Norm of attention's input in layers that also have this tensor. [`Self::pre_attention`] then applies only to the
     /// feed-forward input. For [`Residual::Parallel`].
     pub own_attention: Option<&'static str>,
-    /// Norm of attention's output, before the residual sum.
+    /// True if the first layer may lack [`Self::pre_attention`], whose input then stays as it is.
+    pub first_optional: bool,
+    /// Norm of attention's output, before the residual sum. With [`Residual::Normalised`], after the sum.
     pub post_attention: Option<&'static str>,
+    /// Norm of the sum of the layer's input and its first normalised sum, in layers with this tensor. For
+    /// [`Residual::Normalised`].
+    pub again_attention: Option<&'static str>,
     /// Norm of the feed-forward input. Without it, the feed-forward sublayer reads the residual stream, or with
     /// [`Residual::Parallel`] attention's input.
     pub pre_ffn: Option<&'static str>,
-    /// Norm of the feed-forward output, before the residual sum.
+    /// Norm of the feed-forward output, before the residual sum. With [`Residual::Normalised`], after the sum.
     pub post_ffn: Option<&'static str>,
     /// Epsilon of the output norms, if not the model's.
     pub post_eps: Option<f32>,
@@ -60,7 +65,9 @@ impl BlockNorms {
     pub const PRE: BlockNorms = BlockNorms {
         pre_attention: Some("attn_norm"),
         own_attention: None,
+        first_optional: false,
         post_attention: None,
+        again_attention: None,
         pre_ffn: Some("ffn_norm"),
         post_ffn: None,
         post_eps: None,
@@ -76,7 +83,9 @@ impl BlockNorms {
     pub const POST: BlockNorms = BlockNorms {
         pre_attention: None,
         own_attention: None,
+        first_optional: false,
         post_attention: Some("post_attention_norm"),
+        again_attention: None,
         pre_ffn: None,
         post_ffn: Some("post_ffw_norm"),
         post_eps: None,
@@ -117,6 +126,8 @@ pub enum Residual {
     /// Same as [`Self::Sequential`], but a sublayer's output is added to its normalised input. The sublayer factor
     /// multiplies this input, not the output.
     FromNorms,
+    /// The norms of outputs normalise sums: a sublayer reads the last sum, and its output is added to its input.
+    Normalised,
     /// Every `attn_res.block_size` layers, the residual stream is kept and restarts with the mixer's output. Sublayers
     /// and the output read a mixture of kept and current streams. The weights are a softmax of the scores that
     /// `attn_res_score`, `ffn_res_score` and `output_res_score` give the streams' norms. Without the key:

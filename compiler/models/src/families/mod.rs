@@ -5,6 +5,7 @@ mod arcee;
 mod arctic;
 mod baichuan;
 mod bailing;
+mod bert;
 mod bloom;
 mod codeshell;
 mod cogvlm;
@@ -21,6 +22,7 @@ mod exaone;
 mod falcon;
 mod falcon_h1;
 mod gemma;
+mod gemma_embedding;
 mod glm;
 mod gpt2;
 mod gpt_oss;
@@ -45,6 +47,7 @@ mod mellum;
 mod mimo;
 mod minicpm;
 mod minimax;
+mod modern_bert;
 mod mpt;
 mod muse;
 mod nanbeige;
@@ -80,6 +83,7 @@ pub const ARCHS: &[&Arch] = &[
     &bailing::BAILINGMOE,
     &bailing::BAILINGMOE2,
     &bailing::BAILINGMOE3,
+    &bert::BERT,
     &bloom::BLOOM,
     &glm::CHATGLM,
     &codeshell::CODESHELL,
@@ -98,12 +102,15 @@ pub const ARCHS: &[&Arch] = &[
     &diffusion::DREAM,
     &ernie::ERNIE4_5,
     &ernie::ERNIE4_5_MOE,
+    &modern_bert::EUROBERT,
     &exaone::EXAONE,
     &exaone::EXAONE_MOE,
     &exaone::EXAONE4,
     &falcon::FALCON,
     &falcon_h1::FALCON_H1,
     &gemma::GEMMA,
+    &gemma_embedding::GEMMA_EMBEDDING,
+    &gemma_embedding::GEMMA_EMBEDDING2,
     &gemma::GEMMA2,
     &gemma::GEMMA3,
     &gemma::GEMMA4,
@@ -130,6 +137,8 @@ pub const ARCHS: &[&Arch] = &[
     &jais::JAIS,
     &jais::JAIS2,
     &jamba::JAMBA,
+    &bert::JINA_BERT_V2,
+    &bert::JINA_BERT_V3,
     &kimi::KIMI_K3,
     &kimi::KIMI_LINEAR,
     &laguna::LAGUNA,
@@ -152,12 +161,16 @@ pub const ARCHS: &[&Arch] = &[
     &minimax::MINIMAX_M3,
     &llama::MISTRAL3,
     &deepseek2::MISTRAL4,
+    &modern_bert::MODERN_BERT,
     &mpt::MPT,
     &muse::MUSE_GLIMMER,
     &nanbeige::NANBEIGE,
     &nemotron::NEMOTRON,
     &nemotron::NEMOTRON_H,
     &nemotron::NEMOTRON_H_MOE,
+    &modern_bert::NEO_BERT,
+    &bert::NOMIC_BERT,
+    &bert::NOMIC_BERT_MOE,
     &olmo2::OLMO,
     &olmo2::OLMO2,
     &olmo2::OLMOE,

@@ -2,7 +2,7 @@
 
 use crate::description::{
     Arch, AttentionForm, DenseWidth, ExpertForm, ExpertWeights, ExpertWidth, Experts, FfnForm,
-    HeadForm, Presence, QkNorm, QkvForm, RopeForm, Sections, SharedForm, SharedWidth,
+    HeadForm, Presence, QkNorm, QkvForm, RopeForm, ScoreForm, Sections, SharedForm, SharedWidth,
 };
 
 /// `qwen`: the feed-forward width includes gate and up.
@@ -58,6 +58,10 @@ pub(crate) const QWEN3: Arch = Arch {
         qk_norm: QkNorm::Head,
         ..Arch::CLASSIC.attention
     },
+    head: HeadForm {
+        scores: ScoreForm::Probabilities,
+        ..Arch::CLASSIC.head
+    },
     ..Arch::CLASSIC
 };
 
@@ -70,6 +74,7 @@ pub(crate) const QWEN3MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    head: Arch::CLASSIC.head,
     ..QWEN3
 };
 

@@ -212,6 +212,14 @@ fn layer_kinds(
         ExpertLayers::Interleaved => (leading()?, keys.require_count(STEP)?),
         ExpertLayers::InterleavedUnless0 if keys.is_zero(STEP)? => (leading()?, 0),
         ExpertLayers::InterleavedUnless0 => (leading()?, keys.require_count(STEP)?),
+        ExpertLayers::SecondOfEvery => {
+            let period = keys.count("moe_every_n_layers")?.unwrap_or(0);
+            let kind = |il: u64| match il.checked_rem(period) {
+                Some(1) => LayerKind::Experts,
+                _ => LayerKind::Dense,
+            };
+            return Ok((0..n_layer as u64).map(kind).collect());
+        }
         ExpertLayers::WithRouter => return Ok(vec![LayerKind::ByRouter; n_layer]),
     };
     let kind = |il: u64| {

@@ -3,12 +3,11 @@ use super::heads::{self, HeadElements, RopeUse};
 use super::keys::Keys;
 use super::mixers::{self, Mixer};
 use super::recurrent::Heads;
-use super::windows::{self, Reach};
+use super::windows::{self, Reach, WindowSpan};
 use super::{drafts, experts::ExpertHParams, factors, ffn};
 use crate::description::{Arch, OutGate, QkvForm, RopeLayers};
 use crate::error::ArchError;
 use crate::size::Size;
-use tpc_ir::Window;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LayerHParams {
@@ -58,7 +57,7 @@ pub(super) struct LayerTable {
     ropes: Vec<RopeUse>,
     kv_from: Vec<Option<u32>>,
     pub(super) experts: Option<ExpertHParams>,
-    pub(super) window: Option<Window>,
+    pub(super) window: Option<WindowSpan>,
 }
 
 impl LayerTable {

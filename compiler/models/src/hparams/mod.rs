@@ -6,6 +6,7 @@
 
 mod compressed;
 mod drafts;
+mod encoders;
 mod experts;
 mod factors;
 mod ffn;
@@ -42,4 +43,4 @@ pub(crate) use recurrent::{
     ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, Mamba1HParams, RecurrentHParams,
     ShortConvHParams, SsmHParams, TapsShape,
 };
-pub(crate) use windows::Reach;
+pub(crate) use windows::{Reach, WindowSpan};

@@ -1,5 +1,4 @@
-use tpc_ir::Window;
-use tpc_ir::op::{NormKind, Rope, Temperature};
+use tpc_ir::op::{GluKind, NormKind, Rope, Temperature};
 
 use super::compressed::CompressedHParams;
 use super::experts::ExpertHParams;
@@ -14,7 +13,8 @@ use super::limits::MAX_LAYERS;
 use super::loops::Loops;
 use super::ngrams::NgramHParams;
 use super::recurrent::RecurrentHParams;
-use super::{drafts, rope};
+use super::windows::WindowSpan;
+use super::{drafts, encoders, rope};
 use crate::description::{
     Activation, Arch, AttentionForm, DraftNorm, HeadSizes, KeyUse, NormForm, Presence, Residual,
 };
@@ -29,6 +29,8 @@ pub(crate) struct HParams {
     pub(crate) name: Option<String>,
     pub(crate) n_embd: u64,
     pub(crate) n_vocab: u64,
+    /// Numbers of a projected embedding.
+    pub(crate) n_out: Size,
     pub(crate) embedding: EmbeddingHParams,
     pub(crate) norm: NormHParams,
     /// Output norm of draft blocks.
@@ -52,6 +54,8 @@ pub(crate) struct EmbeddingHParams {
     pub(crate) scale: Option<f32>,
     /// Width of one layer's embeddings, and of all layers' embeddings.
     pub(crate) per_layer: Option<[Size; 2]>,
+    /// Number of token types.
+    pub(crate) types: Option<Size>,
     pub(crate) ngrams: Option<NgramHParams>,
 }
 
@@ -76,7 +80,7 @@ pub(crate) struct AttentionHParams {
     pub(crate) latent: Option<[LatentHParams; 2]>,
     pub(crate) compressed: Option<CompressedHParams>,
     pub(crate) indexer: Option<IndexerHParams>,
-    pub(crate) window: Option<Window>,
+    pub(crate) window: Option<WindowSpan>,
     /// ALiBi's bias; 0 without ALiBi.
     pub(crate) max_alibi_bias: f32,
     /// Bound of the logits; 0 without a bound.
@@ -93,6 +97,8 @@ pub(crate) struct FfnHParams {
     pub(crate) experts: Option<ExpertHParams>,
     /// Bounds of SiTU on gate and up.
     pub(crate) situ: Option<(f32, Option<f32>)>,
+    /// The gated function that the file names.
+    pub(crate) named: Option<GluKind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,6 +118,7 @@ pub(crate) struct LogitHParams {
 pub(crate) enum Join {
     Sequential,
     FromNorms,
+    Normalised,
     AttentionResiduals {
         /// Number of layers between kept streams.
         period: u64,
@@ -166,14 +173,19 @@ impl HParams {
         });
         let recurrent = recurrent.transpose()?;
         let situ = situ(&keys, &arch.ffn.activation)?;
+        let named = encoders::gated_function(&keys, arch.ffn.by_name)?;
+        let types = encoders::token_types(metadata, arch.embedding.types)?;
+        encoders::check_direction(&keys, form.direction)?;
         let join = join(&keys, arch.residual)?;
         Ok(HParams {
             name,
             n_embd,
             n_vocab,
+            n_out: encoders::result_size(&keys, n_embd)?,
             embedding: EmbeddingHParams {
                 scale: factors::embedding_scale(&keys, arch.embedding.scale, n_embd)?,
                 per_layer,
+                types,
                 ngrams,
             },
             norm: NormHParams { kind: norm, eps },
@@ -193,6 +205,7 @@ impl HParams {
             ffn: FfnHParams {
                 experts: table.experts,
                 situ,
+                named,
             },
             recurrent,
             residual: ResidualHParams {
@@ -382,6 +395,7 @@ fn join(keys: &Keys<'_>, form: Residual) -> Result<Join, ArchError> {
     Ok(match form {
         Residual::Sequential => Join::Sequential,
         Residual::FromNorms => Join::FromNorms,
+        Residual::Normalised => Join::Normalised,
         Residual::AttentionResiduals => match keys.count("attn_res.block_size")? {
             Some(period) => Join::AttentionResiduals { period },
             None => Join::Sequential,

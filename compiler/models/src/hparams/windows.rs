@@ -6,6 +6,25 @@ use crate::error::ArchError;
 
 const PATTERN: &str = "attention.sliding_window_pattern";
 
+/// Tokens that a layer with a window attends to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WindowSpan {
+    /// Earlier tokens.
+    Past(Span),
+    /// Tokens at most so many positions away, in both directions.
+    Near(u64),
+}
+
+impl WindowSpan {
+    /// Returns the window of caches.
+    pub(crate) const fn past(self) -> Option<Span> {
+        match self {
+            WindowSpan::Past(span) => Some(span),
+            WindowSpan::Near(_) => None,
+        }
+    }
+}
+
 /// Range of tokens that a layer attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -34,7 +53,7 @@ pub(super) fn windows(
     keys: &Keys<'_>,
     form: &AttentionForm,
     n_layer: usize,
-) -> Result<(Option<Span>, Vec<Reach>), ArchError> {
+) -> Result<(Option<WindowSpan>, Vec<Reach>), ArchError> {
     let none = (None, vec![Reach::Full; n_layer]);
     let period = match form.window {
         Window::Listed if keys.pattern(PATTERN, n_layer)?.is_none() => return Ok(none),
@@ -47,10 +66,12 @@ pub(super) fn windows(
         return Ok(none);
     }
     const KEY: &str = "attention.sliding_window";
+    let past = |span: Option<Span>| span.map(WindowSpan::Past);
     let window = match form.window_kind {
-        WindowKind::Sliding => keys.count(KEY)?.or(form.window_default).map(Span::Sliding),
-        WindowKind::SlidingBy(n) => keys.count(KEY)?.map(|_| Span::Sliding(n)),
-        WindowKind::Chunks(n) => (!keys.is_zero(KEY)?).then_some(Span::Chunks(n)),
+        WindowKind::Sliding => past(keys.count(KEY)?.or(form.window_default).map(Span::Sliding)),
+        WindowKind::SlidingBy(n) => past(keys.count(KEY)?.map(|_| Span::Sliding(n))),
+        WindowKind::Chunks(n) => past((!keys.is_zero(KEY)?).then_some(Span::Chunks(n))),
+        WindowKind::Symmetric => keys.count(KEY)?.map(|n| WindowSpan::Near(n / 2)),
     };
     let Some(window) = window else {
         return Ok(none);

@@ -3,6 +3,7 @@
 mod codes;
 mod dense;
 mod drafts;
+mod encoders;
 mod expected;
 mod experts;
 mod graphs;
@@ -21,8 +22,8 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::description::{KeyUse, RecurrentLayers};
-use super::{ARCHS, Arch, Drafting, LowerOptions, LoweredModel, lower};
+use super::description::{Direction, Experts, KeyUse, RecurrentLayers};
+use super::{ARCHS, Arch, Drafting, GraphResult, LowerOptions, LoweredModel, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
 const OPTIONS: LowerOptions = LowerOptions {
@@ -30,6 +31,7 @@ const OPTIONS: LowerOptions = LowerOptions {
     cache_type_v: DType::F16,
     ctx_size: 512,
     drafting: Drafting::None,
+    result: GraphResult::Own,
 };
 
 /// Returns a folder of test material next to the checkout, if it exists.
@@ -131,6 +133,7 @@ const NUMBERS: &[(&str, u32)] = &[
     ("expert_shared_feed_forward_length", 48),
     ("leading_dense_block_count", 1),
     ("interleave_moe_layer_step", 2),
+    ("moe_every_n_layers", 2),
     ("vocab_size", 40),
     ("ssm.conv_kernel", 4),
     ("ssm.inner_size", 96),
@@ -186,7 +189,21 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
             vec![0u32, 0, 16, 0].into(),
         ),
     ];
-    let numbers = NUMBERS.iter();
+    pairs.push((
+        "tokenizer.ggml.token_type_count".to_owned(),
+        MetaValue::U32(2),
+    ));
+    let both_ways = |a: &&Arch| {
+        a.name == arch && a.attention.direction == Direction::BidirectionalByKey
+    };
+    if ARCHS.iter().any(both_ways) {
+        pairs.push((format!("{arch}.attention.causal"), false.into()));
+    }
+    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
+    let experts = !ARCHS.iter().any(refuses);
+    let numbers = NUMBERS
+        .iter()
+        .filter(|(k, _)| experts || !k.starts_with("expert"));
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);

@@ -30,7 +30,7 @@ use tpc_ir::DType;
 use tpc_ir::text;
 use tpc_ir::verify::verify;
 use tpc_models::description::Experts;
-use tpc_models::{ARCHS, CACHE_TYPES, Drafting, LowerOptions, expected_tensors};
+use tpc_models::{ARCHS, CACHE_TYPES, Drafting, GraphResult, LowerOptions, expected_tensors};
 use tpc_passes::lower::lower;
 
 use crate::random::Rng;
@@ -157,6 +157,7 @@ impl Model {
             cache_type_v: DType::F16,
             ctx_size: 64,
             drafting: Drafting::None,
+            result: GraphResult::Own,
         };
         let Ok(list) = expected_tensors(header.metadata(), &options, |_| true) else {
             return false;

@@ -809,7 +809,10 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let is_mask = |v: usize| match &d.lines[d.def(v)].op {
         Op::Input(i) => matches!(
             i.kind,
-            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch
+            InputKind::Mask
+            | InputKind::MaskSwa
+            | InputKind::MaskBatch
+            | InputKind::MaskBatchNear(_)
         ),
         _ => false,
     };

@@ -90,7 +90,10 @@ impl Builder<'_> {
         let fused = self.settings.flash_attention;
         let bytes = bytes_of(layout);
         match kind {
-            InputKind::Mask | InputKind::MaskSwa | InputKind::MaskBatch => {
+            InputKind::Mask
+            | InputKind::MaskSwa
+            | InputKind::MaskBatch
+            | InputKind::MaskBatchNear(_) => {
                 let dtype = if fused { DType::F16 } else { DType::F32 };
                 let layout = (dtype, layout.1);
                 (layout, bytes_of(layout))
