@@ -8,7 +8,9 @@ use super::spec::{Contents, Head, Optionals, Spec};
 use super::weights::{self, Rng};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{GgufError, GgufErrorKind, GgufWriter, Header, Metadata};
-use tpc_models::{ArchError, Drafting, GraphResult, ExpectedTensor, LowerOptions, TensorRole, WeightForms};
+use tpc_models::{
+    ArchError, Drafting, ExpectedTensor, GraphResult, LowerOptions, TensorRole, WeightForms,
+};
 
 /// A function that appends values as whole blocks of a type, or returns the reason for a failure.
 pub type Quantise<'a> = dyn Fn(DType, &[f32], &mut Vec<u8>) -> Result<(), String> + 'a;

@@ -145,9 +145,8 @@ fn batch(ready: &PreparedModel, longest: usize) -> Result<usize, Failure> {
     let most = ready.ubatch.min(ready.outputs.unwrap_or(usize::MAX));
     let batch = most.min(longest).max(1);
     if ready.bidirectional && batch < longest {
-        let message = format!(
-            "{longest} tokens attend to one another, but a batch holds at most {batch}"
-        );
+        let message =
+            format!("{longest} tokens attend to one another, but a batch holds at most {batch}");
         let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
         let cure = format!("compile the model with --ubatch-size {longest}, or give the model");
         return Err(Failure::usage(d.help(cure)));

@@ -33,7 +33,10 @@ impl Normalisation {
             Normalisation::Norm(2) => row.iter().map(|x| x * x).sum::<f64>().sqrt(),
             Normalisation::Norm(p) => {
                 let p = f64::from(p);
-                row.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(1.0 / p)
+                row.iter()
+                    .map(|x| x.abs().powf(p))
+                    .sum::<f64>()
+                    .powf(1.0 / p)
             }
         };
         let factor = if size > 0.0 { 1.0 / size } else { 0.0 };

@@ -228,7 +228,9 @@ impl<'a> Builder<'a> {
             InputKind::Mask => ("mask", DType::F32, [Symbol::NKv.into(), n_tokens()]),
             InputKind::MaskSwa => ("mask_swa", DType::F32, [Symbol::NKvSwa.into(), n_tokens()]),
             InputKind::MaskBatch => ("mask_batch", DType::F32, [n_tokens(), n_tokens()]),
-            InputKind::MaskBatchNear(_) => ("mask_batch_near", DType::F32, [n_tokens(), n_tokens()]),
+            InputKind::MaskBatchNear(_) => {
+                ("mask_batch_near", DType::F32, [n_tokens(), n_tokens()])
+            }
             InputKind::OutputRows => ("out_ids", DType::I32, [Symbol::NOutputs.into(), Dim::ONE]),
             InputKind::StateCells => ("state_cells", DType::I32, [Symbol::NSeqs.into(), Dim::ONE]),
             InputKind::StateKept => ("state_kept", DType::F32, [Dim::ONE, Symbol::NSeqs.into()]),

@@ -83,6 +83,10 @@ fn add_positions(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Valu
         });
     }
     let positions = b.input(InputKind::Positions);
-    let learned = b.push(GetRows { window: None }, vec![learned, positions], "pos_embd")?;
+    let learned = b.push(
+        GetRows { window: None },
+        vec![learned, positions],
+        "pos_embd",
+    )?;
     b.add(x, learned, "inpL")
 }

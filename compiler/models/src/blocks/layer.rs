@@ -156,7 +156,8 @@ fn normalised(
         let y = b.add(x, layer, "attn_sum_2")?;
         x = normalise(b, cx, norms.again_attention, y, "attn_norm_2")?;
     }
-    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x, layer })?;
+    let stream = x;
+    let y = ffn::ffn(b, cx, sublayers.ffn, FfnInput { x, stream, layer })?;
     let y = scale_residual(b, cx, y)?;
     let y = b.add(y, x, "ffn_sum")?;
     normalise(b, cx, norms.post_ffn, y, "l_out")

@@ -4,7 +4,7 @@ use tpc_ir::op::{Glu, GluKind, UnaryKind};
 
 use crate::description::{
     Activation, Alibi, Arch, AttentionForm, BlockNorms, Direction, EmbeddingForm, ExpertForm,
-    ExpertLayers, ExpertWeights, Experts, FfnForm, HeadForm, Models, ModelResult, NormForm,
+    ExpertLayers, ExpertWeights, Experts, FfnForm, HeadForm, ModelResult, Models, NormForm,
     Presence, QkNorm, Residual,
 };
 

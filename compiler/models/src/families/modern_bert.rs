@@ -4,7 +4,8 @@ use tpc_ir::op::{Glu, GluKind, NormKind, RopeMode};
 
 use crate::description::{
     Activation, Arch, AttentionForm, BlockNorms, Direction, EmbeddingForm, FfnForm, HeadForm,
-    KeyUse, ModelResult, NormForm, Presence, QkvForm, RopeForm, ScoreForm, Window, WindowKind, WindowedRope,
+    KeyUse, ModelResult, NormForm, Presence, QkvForm, RopeForm, ScoreForm, Window, WindowKind,
+    WindowedRope,
 };
 
 pub(crate) const EUROBERT: Arch = Arch {

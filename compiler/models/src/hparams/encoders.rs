@@ -9,10 +9,7 @@ use crate::error::ArchError;
 use crate::size::Size;
 
 /// Returns the gated function that `hidden_activation` names, in the spellings of model configurations.
-pub(super) fn gated_function(
-    keys: &Keys<'_>,
-    used: KeyUse,
-) -> Result<Option<GluKind>, ArchError> {
+pub(super) fn gated_function(keys: &Keys<'_>, used: KeyUse) -> Result<Option<GluKind>, ArchError> {
     const KEY: &str = "hidden_activation";
     if used == KeyUse::Ignored {
         return Ok(None);

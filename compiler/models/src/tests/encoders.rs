@@ -53,10 +53,11 @@ fn a_window_of_an_encoder_reaches_both_ways() {
     let near = |op: &Op| matches!(op, Op::Input(i) if i.kind == InputKind::MaskBatchNear(8));
     assert_eq!(count(&graph, near), 1);
     let attends = |mask: InputKind| {
-        let masked = graph.insts().filter(|(_, i)| matches!(i.op, Op::FlashAttn(_)));
-        let of = masked.filter(|(_, i)| {
-            matches!(graph.def_op(i.operands[3]), Op::Input(i) if i.kind == mask)
-        });
+        let masked = graph
+            .insts()
+            .filter(|(_, i)| matches!(i.op, Op::FlashAttn(_)));
+        let of = masked
+            .filter(|(_, i)| matches!(graph.def_op(i.operands[3]), Op::Input(i) if i.kind == mask));
         of.count()
     };
     // The first of every three layers attends to all tokens.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 
 use tpc_ir::DType;
 
-use super::description::{Direction, Experts, KeyUse, RecurrentLayers};
+use super::description::{Direction, KeyUse, RecurrentLayers};
 use super::{ARCHS, Arch, Drafting, GraphResult, LowerOptions, LoweredModel, lower};
 use tpc_gguf::{GgufFile, GgufWriter, Header, MetaValue};
 
@@ -193,17 +193,12 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         "tokenizer.ggml.token_type_count".to_owned(),
         MetaValue::U32(2),
     ));
-    let both_ways = |a: &&Arch| {
-        a.name == arch && a.attention.direction == Direction::BidirectionalByKey
-    };
+    let both_ways =
+        |a: &&Arch| a.name == arch && a.attention.direction == Direction::BidirectionalByKey;
     if ARCHS.iter().any(both_ways) {
         pairs.push((format!("{arch}.attention.causal"), false.into()));
     }
-    let refuses = |a: &&Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
-    let experts = !ARCHS.iter().any(refuses);
-    let numbers = NUMBERS
-        .iter()
-        .filter(|(k, _)| experts || !k.starts_with("expert"));
+    let numbers = NUMBERS.iter();
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);

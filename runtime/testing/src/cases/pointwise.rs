@@ -18,7 +18,10 @@ fn gelu_tolerance(case: Case, form: Gelu, rounds: bool) -> Case {
     } else {
         case.within(2e-6, 0.1)
     };
-    case.options = Options { gelu: form };
+    case.options = Options {
+        gelu: form,
+        ..Options::default()
+    };
     case
 }
 

@@ -29,7 +29,6 @@ use tpc_gguf::{self, GgufFile, GgufWriter, Header, MetaArray, MetaValue, StrList
 use tpc_ir::DType;
 use tpc_ir::text;
 use tpc_ir::verify::verify;
-use tpc_models::description::Experts;
 use tpc_models::{ARCHS, CACHE_TYPES, Drafting, GraphResult, LowerOptions, expected_tensors};
 use tpc_passes::lower::lower;
 
@@ -126,12 +125,7 @@ impl Model {
                 vec![3_u32, 3, 2, 0].into(),
             ),
         ];
-        let refuses =
-            |a: &&tpc_models::Arch| a.name == arch && a.ffn.experts == Experts::Unsupported;
-        let experts = !ARCHS.iter().any(refuses);
-        let numbers = numbers
-            .iter()
-            .filter(|(k, _)| experts || !k.starts_with("expert"));
+        let numbers = numbers.iter();
         pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), n.into())));
         pairs.extend(reals.map(|(k, x)| (format!("{arch}.{k}"), x.into())));
         let mut model = Model {

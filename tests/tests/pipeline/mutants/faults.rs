@@ -810,9 +810,9 @@ fn zero_times_mask(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
         Op::Input(i) => matches!(
             i.kind,
             InputKind::Mask
-            | InputKind::MaskSwa
-            | InputKind::MaskBatch
-            | InputKind::MaskBatchNear(_)
+                | InputKind::MaskSwa
+                | InputKind::MaskBatch
+                | InputKind::MaskBatchNear(_)
         ),
         _ => false,
     };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::shrink::ShrunkModel;
-use tpc_ir::{Class, ClassData, Graph, Op, RANK, Unreduced, Value};
+use tpc_ir::{Class, ClassData, Graph, Op, RANK, Unreduced, Value, Verified};
 use tpc_numeric::{Feed, compare, shrink};
 use tpc_tests::headers;
 
