@@ -1,11 +1,12 @@
-// Greedy text of a model, alone on the CPU or over RPC, as programs use contexts:
+// Logits and greedy text of a model, alone on the CPU or over RPC, as programs use contexts:
 //   contexts MODE MODEL [DRAFT] [--rpc HOST:PORT] [-n TOKENS]
+//   compare  the NMSE of the logits over RPC against those of the CPU, for a prompt of 40 tokens and 8 single tokens
 //   plain    one context
 //   draft    a second model proposes tokens, the first one checks them in one batch
 //   turns    two contexts of one model, one token each in turn
 //   save     the state of the context is saved after the prompt, cleared, and restored
 //   shift    half of the tokens are removed, and the positions of the others are moved
-// Prints the token ids. Build it against libllama, as docs/src/rpc.md shows.
+// The other modes print token ids. `rpc.sh` builds and runs it.
 #include "ggml-backend.h"
 #include "ggml-rpc.h"
 #include "llama.h"
@@ -50,8 +51,8 @@ struct Context {
         vocab = llama_vocab_n_tokens(llama_model_get_vocab(model));
     }
 
-    // Appends tokens; returns the best next token after each.
-    std::vector<int> decode(const std::vector<int> & tokens) {
+    // Appends tokens; returns the best next token after each. Appends the logits to `all`.
+    std::vector<int> decode(const std::vector<int> & tokens, std::vector<float> * all = nullptr) {
         llama_batch batch = llama_batch_init((int) tokens.size(), 0, 1);
         for (size_t i = 0; i < tokens.size(); i++) {
             batch.token[i] = tokens[i];
@@ -71,6 +72,7 @@ struct Context {
             int top = 0;
             for (int t = 1; t < vocab; t++) top = logits[t] > logits[top] ? t : top;
             best.push_back(top);
+            if (all) all->insert(all->end(), logits, logits + vocab);
         }
         llama_batch_free(batch);
         past += (int) tokens.size();
@@ -83,6 +85,25 @@ struct Context {
     }
 };
 
+static int compare(const char * path, const std::string & rpc) {
+    std::vector<float> logits[2];
+    for (int side = 0; side < 2; side++) {
+        Context context(load(path, side == 0 ? "" : rpc));
+        std::vector<int> tokens;
+        for (int i = 0; i < 40; i++) tokens.push_back((int) ((i * 7919u + 13u) % (unsigned) context.vocab));
+        context.decode(tokens, &logits[side]);
+        for (int i = 0; i < 8; i++) context.decode({ (i * 131 + 17) % context.vocab }, &logits[side]);
+    }
+    double error = 0, power = 0;
+    for (size_t i = 0; i < logits[0].size(); i++) {
+        double a = logits[0][i], b = logits[1][i];
+        error += (a - b) * (a - b);
+        power += a * a;
+    }
+    printf("%.2e\n", error / power);
+    return 0;
+}
+
 int main(int argc, char ** argv) {
     std::string mode = argc > 1 ? argv[1] : "", rpc;
     std::vector<const char *> models;
@@ -94,13 +115,14 @@ int main(int argc, char ** argv) {
         else models.push_back(argv[i]);
     }
     if (models.empty()) {
-        fprintf(stderr, "usage: contexts plain|draft|turns|save|shift MODEL [DRAFT] [--rpc HOST:PORT] [-n TOKENS]\n");
+        fprintf(stderr, "usage: contexts compare|plain|draft|turns|save|shift MODEL [DRAFT] [--rpc HOST:PORT] [-n TOKENS]\n");
         return 2;
     }
     llama_log_set([](ggml_log_level level, const char * text, void *) {
         if (level >= GGML_LOG_LEVEL_ERROR) fputs(text, stderr);
     }, nullptr);
     llama_backend_init();
+    if (mode == "compare") return compare(models[0], rpc);
     llama_model * model = load(models[0], rpc);
     Context main_context(model);
     std::vector<int> prompt;

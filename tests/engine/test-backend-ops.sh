@@ -7,6 +7,7 @@
 # LLAMA_BUILD    its build, with -DGGML_RPC=ON -DLLAMA_BUILD_TESTS=ON [default: $LLAMA_CPP/build]
 # TPC            the program [default: target/release/tpc]
 # DEVICES        its devices [default: cpu]
+# PROTOCOL       the version of the RPC protocol: 7 for llama.cpp 0.5 and 0.6 [default: 8]
 # SECONDS_PER_OP the time for an op's cases [default: 600]
 #
 # Prints a line per op: passed, not supported by the engine's own reference, failed, and `whole` where all cases ran.
@@ -26,7 +27,7 @@ suite=$build/bin/test-backend-ops
 status=0
 for op in "$@"; do
     : >"$work/out"
-    "$tpc" rpc --devices "${DEVICES:-cpu}" --listen 127.0.0.1:0 >"$work/out" 2>"$work/err" &
+    "$tpc" rpc --devices "${DEVICES:-cpu}" --protocol "${PROTOCOL:-8}" --listen 127.0.0.1:0 >"$work/out" 2>"$work/err" &
     server=$!
     until grep -q listening "$work/out"; do
         kill -0 $server 2>/dev/null || { cat "$work/err"; exit 2; }
