@@ -254,6 +254,16 @@ fn a_graph_is_computed_by_devices_that_share_it() {
             continue;
         }
         assert_eq!(status, 0, "{err}");
+        if options.len() == 2 {
+            let newer = [options, &["--protocol", "8"]].concat();
+            let (status, err, answers) = answered(&newer, &in_version_8(&sent));
+            assert_eq!((status, err.as_str()), (0, ""));
+            // Only the greeting differs.
+            assert_eq!(
+                (&answers[8..11], &answers[12..]),
+                (&[8, 0, 1][..], &got[12..])
+            );
+        }
         let rows: Vec<&[u8]> = got[84..].chunks(232).map(|reply| &reply[8..]).collect();
         assert_eq!(rows.len(), 2, "{err}");
         for (row, expected) in rows.iter().zip(&expected) {
@@ -406,16 +416,11 @@ fn an_op_without_a_kernel_is_computed_and_told_once() {
 /// Returns a server's exit status, standard error and answers.
 fn answered(options: &[&str], sent: &[u8]) -> (i32, String, Vec<u8>) {
     let mut child = Command::new(TPC)
-        .args([
-            "rpc",
-            "--protocol",
-            "7",
-            "--listen",
-            "127.0.0.1:0",
-            "--once",
-            "-t",
-            "1",
-        ])
+        .args(["rpc", "--listen", "127.0.0.1:0", "--once", "-t", "1"])
+        .args(match options.contains(&"--protocol") {
+            true => &[][..],
+            false => &["--protocol", "7"],
+        })
         .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -474,4 +479,155 @@ fn an_op_that_writes_in_place_changes_what_the_client_reads() {
         let expected: Vec<f32> = xs.iter().map(|x| x * factor).collect();
         assert_eq!(found, expected);
     }
+}
+
+/// Returns the messages of version 8: the same, with a number for each graph.
+fn in_version_8(mut sent: &[u8]) -> Vec<u8> {
+    let uid = 5_u64.to_le_bytes();
+    let mut out = Vec::new();
+    while let Some((head, rest)) = sent.split_first_chunk::<9>() {
+        let length = u64::from_le_bytes(head[1..].try_into().unwrap());
+        let (payload, rest) = rest.split_at(length as usize);
+        out.extend(match head[0] {
+            command @ (10 | 16) => message(command, &[&payload[..4], &uid, &payload[4..]].concat()),
+            command => message(command, payload),
+        });
+        sent = rest;
+    }
+    out
+}
+
+/// A client of another version reads the greeting and ends. Both sides name the version.
+#[test]
+fn a_client_of_another_version_is_told_with_the_option() {
+    for (served, other) in [("8", "7"), ("7", "8")] {
+        let mut child = Command::new(TPC)
+            .args(["rpc", "--devices", "cpu", "--protocol", served])
+            .args(["--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(&message(14, &[0; 24])).unwrap();
+        let mut greeting = [0; 36];
+        stream.read_exact(&mut greeting).unwrap();
+        assert_eq!(greeting[8].to_string(), served);
+        drop(stream);
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("help:") && stderr.read_line(&mut said).unwrap() > 0 {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let option = format!("--protocol {other}");
+        assert!(said.contains("TPC0762") && said.contains(&option), "{said}");
+    }
+    let wrong = tpc(["rpc", "--devices", "cpu", "--protocol", "6"]);
+    refuses(&wrong, 2, "TPC0400");
+    assert!(
+        wrong.stderr.contains("give 8 for llama.cpp 0.8"),
+        "{}",
+        wrong.stderr
+    );
+}
+
+/// Indices are data, so kernels check them when they run. The client gets no answer, and the server goes on.
+#[test]
+fn indices_out_of_range_are_refused_by_every_executor() {
+    let n = |n: u64| n.to_le_bytes();
+    let counts = |n: u32| n.to_le_bytes().to_vec();
+    let ids = |value: i32| {
+        let mut t = tensor(2, [1, 1], 0, [0; 2], RESULTS, "ids");
+        t[8..12].copy_from_slice(&26_u32.to_le_bytes());
+        let payload = [t.as_slice(), &[0; 9], &value.to_le_bytes()].concat();
+        (t, message(6, &payload))
+    };
+    let table = tensor(1, [8, 4], 0, [0; 2], WEIGHTS, "table");
+    let row = tensor(3, [8, 1], 40, [1, 2], RESULTS + 256, "row");
+    let get = message(8, &[row.as_slice(), &n(0), &n(32)].concat());
+    let values: Vec<f32> = (0..32).map(|i| i as f32).collect();
+    let executors = [
+        &["--devices", "cpu,cpu"][..],
+        &["--devices", "cuda:0", "--executor=emulated-cuda"],
+    ];
+    for (value, options) in [3, 4, -1, i32::MAX]
+        .into_iter()
+        .flat_map(|value| executors.map(|options| (value, options)))
+    {
+        let (own, written) = ids(value);
+        let node = n(3).to_vec();
+        let graph = [
+            counts(0),
+            counts(1),
+            node,
+            counts(3),
+            table.clone(),
+            own,
+            row.clone(),
+        ];
+        let mut sent = message(14, &[0; 24]);
+        for _ in 0..2 {
+            sent.extend(message(0, &[[0; 4].as_slice(), &n(0x1000)].concat()));
+        }
+        let compute = message(10, &graph.concat());
+        sent.extend([set(&table, &values), written, compute, get.clone()].concat());
+        let (err, got) = stopped(options, &sent);
+        if err.contains("no compiler for the kernels") {
+            continue;
+        }
+        if value == 3 {
+            let found = got[got.len() - 32..].as_chunks::<4>().0.iter();
+            let found: Vec<f32> = found.map(|b| f32::from_le_bytes(*b)).collect();
+            assert_eq!(found, values[24..], "{options:?}: {err}");
+        } else {
+            // Greeting and two allocations are answered.
+            assert_eq!(got.len(), 36 + 2 * 24, "{options:?} {value}: {err}");
+            assert!(
+                err.contains("TPC0760") && err.contains("out of range"),
+                "{err}"
+            );
+        }
+    }
+}
+
+/// Returns standard error and answers of a server that is stopped after the connection.
+fn stopped(options: &[&str], sent: &[u8]) -> (String, Vec<u8>) {
+    let mut child = Command::new(TPC)
+        .args([
+            "rpc",
+            "--protocol",
+            "7",
+            "--listen",
+            "127.0.0.1:0",
+            "-t",
+            "1",
+        ])
+        .args(options)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    let mut got = Vec::new();
+    if let Some(address) = line.trim().strip_prefix("listening on ") {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(sent).unwrap();
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = stream.read_to_end(&mut got);
+        let mut other = TcpStream::connect(address).unwrap();
+        other.write_all(&message(14, &[0; 24])).unwrap();
+        other.read_exact(&mut [0; 36]).unwrap();
+    }
+    let mut stderr = child.stderr.take().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut err = String::new();
+    stderr.read_to_string(&mut err).unwrap();
+    (err, got)
 }
