@@ -98,7 +98,7 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("gemma3", "layers=6,window=16,tied=1"),
     (
         "gemma4",
-        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=1/1/1/0/1/1/1/0,\
+        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=1/1/0/1/1/0/1/0,gemma4.rope.dimension_count_swa=16,\
          gemma4.attention.key_length_swa=16,gemma4.attention.value_length_swa=16,\
          gemma4.attention.shared_kv_layers=2,gemma4.embedding_length_per_layer_input=32",
     ),
@@ -214,12 +214,12 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("nanbeige", "nanbeige.num_loops=2"),
     (
         "nemotron_h",
-        "layers=3,kv_heads=0/4/0,nemotron_h.feed_forward_length=0/0/512,\
+        "layers=3,kv_heads=0/4/0,ff=0/0/512,\
          nemotron_h.attention.layer_norm_epsilon=0.00001",
     ),
     (
         "nemotron_h_moe",
-        "layers=3,kv_heads=0/4/0,nemotron_h_moe.feed_forward_length=0/0/512,\
+        "layers=3,kv_heads=0/4/0,ff=0/0/512,\
          nemotron_h_moe.attention.layer_norm_epsilon=0.00001",
     ),
     ("neo-bert", "kv_heads=8"),
@@ -372,7 +372,7 @@ pub(super) fn defaults(arch: &str, given: &str) -> String {
         let size = match key.rsplit('.').next() {
             Some("head_count") => Some(heads),
             Some("kv_heads" | "head_count_kv") => Some(kv_heads),
-            Some("feed_forward_length") => Some(width),
+            Some("ff" | "feed_forward_length") => Some(width),
             _ => None,
         };
         let item = |n: &&str| match size {
@@ -380,13 +380,13 @@ pub(super) fn defaults(arch: &str, given: &str) -> String {
             _ => (*n).to_owned(),
         };
         let list: Vec<String> = list.iter().map(item).collect();
-        Some(format!("{key}={}", repeat(&list, layers)))
+        Some(format!("{key}={}", repeat(key, &list, layers)))
     });
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Repeats a list up to this many items. A list of one item ends with a slash.
-fn repeat(list: &[String], items: u64) -> String {
+/// Repeats a list up to this many items. A metadata list of one item ends with a slash.
+fn repeat(key: &str, list: &[String], items: u64) -> String {
     // Counts that no model has are refused later.
     let items = usize::try_from(items)
         .unwrap_or(usize::MAX)
@@ -398,7 +398,7 @@ fn repeat(list: &[String], items: u64) -> String {
         .take(items)
         .collect();
     match all[..] {
-        [one] => format!("{one}/"),
+        [one] if key.contains('.') => format!("{one}/"),
         _ => all.join("/"),
     }
 }

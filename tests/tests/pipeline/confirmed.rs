@@ -139,7 +139,7 @@ const MODELS: &[(&str, &str)] = &[
     ("nanbeige", ""),
     (
         "nemotron_h",
-        "layers=4,biases=1,kv_heads=0/4/0/0,nemotron_h.feed_forward_length=0/0/512/0,\
+        "layers=4,biases=1,kv_heads=0/4/0/0,ff=0/0/512/0,\
          nemotron_h.attention.layer_norm_epsilon=0.00001,nemotron_h.ssm.group_count=2,\
          nemotron_h.ssm.inner_size=512,nemotron_h.ssm.time_step_rank=8,nemotron_h.ssm.state_size=16,\
          nemotron_h.ssm.conv_kernel=4",

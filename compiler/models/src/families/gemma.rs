@@ -118,7 +118,7 @@ pub(crate) const GEMMA4: Arch = Arch {
         ..GEMMA.ffn
     },
     head: HeadForm {
-        softcap: KeyUse::Read,
+        softcap: KeyUse::ReadOr(30.0),
         ..Arch::CLASSIC.head
     },
     ..GEMMA
