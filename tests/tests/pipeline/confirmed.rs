@@ -59,6 +59,12 @@ const MODELS: &[(&str, &str)] = &[
     ("eurobert", "embd=64,head_dim=8,ff=96,biases=1"),
     ("exaone", "biases=1"),
     ("exaone-moe", "biases=1,exaone-moe.expert_gating_func=2"),
+    // The dense model has a golden file; this one has experts.
+    (
+        "gemma4",
+        "layers=4,biases=1,experts=8,experts_used=2,gemma4.expert_feed_forward_length=256,\
+         gemma4.attention.sliding_window_pattern=1/0/1/0",
+    ),
     (
         "gemma-embedding",
         "embd=64,head_dim=8,ff=96,layers=2,gemma-embedding.attention.sliding_window_pattern=2,\

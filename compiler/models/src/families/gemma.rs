@@ -87,6 +87,7 @@ pub(crate) const GEMMA4: Arch = Arch {
     norms: BlockNorms::SANDWICH,
     layer_scale: Presence::Optional,
     attention: AttentionForm {
+        qkv_bias: Presence::Absent,
         value_source: ValueSource::ProjectedOrKeys,
         value_norm: ValueNorm::Head,
         shared_kv: KeyUse::Read,
