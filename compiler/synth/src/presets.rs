@@ -238,8 +238,8 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("qwen", "kv_heads=8"),
     ("qwen2vl", "qwen2vl.rope.dimension_sections=8/4/4/0"),
     ("qwen35", "layers=4"),
-    ("qwen35moe", "qwen35moe.full_attention_interval=2"),
-    ("qwen3next", "qwen3next.full_attention_interval=2"),
+    ("qwen35moe", "layers=4"),
+    ("qwen3next", "layers=4"),
     ("qwen3tts", "vocab=3072"),
     (
         "qwen4exp",
@@ -334,6 +334,27 @@ fn small(arch: &str) -> &'static str {
     more.map_or("", |(_, more)| more)
 }
 
+/// Architectures whose files llama.cpp loads without the keys of [`SMALL_OF`], which only add variety.
+const LOADS_WITHOUT: [&str; 17] = [
+    "bloom",
+    "cogvlm",
+    "deci",
+    "ernie4_5-moe",
+    "gemma2",
+    "gemma3",
+    "gpt2",
+    "grok",
+    "hunyuan_vl",
+    "jais",
+    "mellum",
+    "nanbeige",
+    "olmo",
+    "phi3",
+    "plamo3",
+    "pockettts",
+    "qwen",
+];
+
 /// Sizes of a model that the specification does not give.
 const LAYERS: u64 = 2;
 const HEADS: u64 = 8;
@@ -351,6 +372,9 @@ fn number(text: &str, key: &str) -> Option<u64> {
 /// Returns an architecture's keys that a specification may replace. Lists with a number per layer are repeated for the
 /// specification's layers, with its heads and widths.
 pub(super) fn defaults(arch: &str, given: &str) -> String {
+    if LOADS_WITHOUT.contains(&arch) {
+        return String::new();
+    }
     let own = small(arch);
     let listed = number(own, "layers").unwrap_or(LAYERS);
     let layers = number(given, "layers").unwrap_or(listed);
