@@ -1,7 +1,7 @@
 use tpc_ir::op::NormKind;
 
 use super::spec::{PerLayer, Spec};
-use tpc_gguf::MetaValue;
+use tpc_gguf::{MetaArray, MetaValue};
 use tpc_models::description::{
     Direction, ExpertLayers, ExpertWidth, Experts, LatentForm, LogitScale, ModelResult, Presence,
     RecurrentMixer, Residual, ScanHeads, Sections,
@@ -74,9 +74,10 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         out.push((key.to_owned(), TOKEN_TYPES.into()));
     }
     for (key, value) in &spec.metadata {
+        let value = with_drafts(spec, key, value);
         match out.iter_mut().find(|(k, _)| k == key) {
-            Some((_, old)) => old.clone_from(value),
-            None => out.push((key.clone(), value.clone())),
+            Some((_, old)) => *old = value,
+            None => out.push((key.clone(), value)),
         }
     }
     out
@@ -118,6 +119,22 @@ fn latent_heads(spec: &Spec) -> MetaValue {
             spec,
             &PerLayer::Each(list.iter().map(|&n| n.min(1)).collect()),
         ),
+    }
+}
+
+/// Repeats the last number of a list with a number per layer, for the draft blocks.
+fn with_drafts(spec: &Spec, key: &str, value: &MetaValue) -> MetaValue {
+    fn longer<T: Clone>(spec: &Spec, list: &[T]) -> Vec<T> {
+        let last = list.last().into_iter().cycle().take(spec.drafts as usize);
+        list.iter().chain(last).cloned().collect()
+    }
+    let by_layer = |n: usize| n as u64 == spec.layers && !key.ends_with("_sections");
+    match value {
+        MetaValue::Array(MetaArray::U32(list)) if by_layer(list.len()) => longer(spec, list).into(),
+        MetaValue::Array(MetaArray::Bool(list)) if by_layer(list.len()) => {
+            MetaValue::Array(MetaArray::Bool(longer(spec, list)))
+        }
+        _ => value.clone(),
     }
 }
 

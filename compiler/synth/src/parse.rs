@@ -6,7 +6,7 @@ use super::types::FileType;
 use tpc_diag::suggest::{nearest, shorten};
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::{MetaArray, MetaValue};
-use tpc_models::description::{Experts as ExpertsOfArch, RecurrentLayers, Window};
+use tpc_models::description::{Experts as ExpertsOfArch, RecurrentLayers, Sublayers, Window};
 use tpc_models::{ARCHS, Arch, WeightForms};
 
 const KEYS: [&str; 19] = [
@@ -219,7 +219,7 @@ impl<'a> KeyValues<'a> {
             kv_heads,
             head_dim,
             ff: self
-                .per_layer("ff", layers, 1)?
+                .per_layer("ff", layers, least_width(arch))?
                 .unwrap_or(PerLayer::Same(embd.saturating_mul(2).min(MAX_SIZE))),
             heads,
             experts: self.experts(arch)?,
@@ -358,6 +358,11 @@ impl<'a> KeyValues<'a> {
             .help("give 0 or 1")),
         }
     }
+}
+
+/// Returns the least width of a layer's feed-forward network. Layers of some architectures have none.
+fn least_width(arch: &Arch) -> u64 {
+    u64::from(arch.sublayers != Sublayers::Either)
 }
 
 fn number(key: &str, text: &str, min: u64, max: u64) -> Result<u64, Diagnostic> {

@@ -98,7 +98,7 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("gemma3", "layers=6,window=16,tied=1"),
     (
         "gemma4",
-        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=1/1/1/0/1/1/1/0,\
+        "layers=8,window=16,tied=1,gemma4.attention.sliding_window_pattern=1/1/0/1/1/0/1/0,gemma4.rope.dimension_count_swa=16,\
          gemma4.attention.key_length_swa=16,gemma4.attention.value_length_swa=16,\
          gemma4.attention.shared_kv_layers=2,gemma4.embedding_length_per_layer_input=32",
     ),
@@ -214,12 +214,12 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("nanbeige", "nanbeige.num_loops=2"),
     (
         "nemotron_h",
-        "layers=3,kv_heads=0/4/0,nemotron_h.feed_forward_length=0/0/512,\
+        "layers=3,kv_heads=0/4/0,ff=0/0/512,\
          nemotron_h.attention.layer_norm_epsilon=0.00001",
     ),
     (
         "nemotron_h_moe",
-        "layers=3,kv_heads=0/4/0,nemotron_h_moe.feed_forward_length=0/0/512,\
+        "layers=3,kv_heads=0/4/0,ff=0/0/512,\
          nemotron_h_moe.attention.layer_norm_epsilon=0.00001",
     ),
     ("neo-bert", "kv_heads=8"),
@@ -238,8 +238,8 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("qwen", "kv_heads=8"),
     ("qwen2vl", "qwen2vl.rope.dimension_sections=8/4/4/0"),
     ("qwen35", "layers=4"),
-    ("qwen35moe", "qwen35moe.full_attention_interval=2"),
-    ("qwen3next", "qwen3next.full_attention_interval=2"),
+    ("qwen35moe", "layers=4"),
+    ("qwen3next", "layers=4"),
     ("qwen3tts", "vocab=3072"),
     (
         "qwen4exp",
@@ -334,6 +334,27 @@ fn small(arch: &str) -> &'static str {
     more.map_or("", |(_, more)| more)
 }
 
+/// Architectures whose files llama.cpp loads without the keys of [`SMALL_OF`], which only add variety.
+const LOADS_WITHOUT: [&str; 17] = [
+    "bloom",
+    "cogvlm",
+    "deci",
+    "ernie4_5-moe",
+    "gemma2",
+    "gemma3",
+    "gpt2",
+    "grok",
+    "hunyuan_vl",
+    "jais",
+    "mellum",
+    "nanbeige",
+    "olmo",
+    "phi3",
+    "plamo3",
+    "pockettts",
+    "qwen",
+];
+
 /// Sizes of a model that the specification does not give.
 const LAYERS: u64 = 2;
 const HEADS: u64 = 8;
@@ -351,6 +372,9 @@ fn number(text: &str, key: &str) -> Option<u64> {
 /// Returns an architecture's keys that a specification may replace. Lists with a number per layer are repeated for the
 /// specification's layers, with its heads and widths.
 pub(super) fn defaults(arch: &str, given: &str) -> String {
+    if LOADS_WITHOUT.contains(&arch) {
+        return String::new();
+    }
     let own = small(arch);
     let listed = number(own, "layers").unwrap_or(LAYERS);
     let layers = number(given, "layers").unwrap_or(listed);
@@ -372,7 +396,7 @@ pub(super) fn defaults(arch: &str, given: &str) -> String {
         let size = match key.rsplit('.').next() {
             Some("head_count") => Some(heads),
             Some("kv_heads" | "head_count_kv") => Some(kv_heads),
-            Some("feed_forward_length") => Some(width),
+            Some("ff" | "feed_forward_length") => Some(width),
             _ => None,
         };
         let item = |n: &&str| match size {
@@ -380,13 +404,13 @@ pub(super) fn defaults(arch: &str, given: &str) -> String {
             _ => (*n).to_owned(),
         };
         let list: Vec<String> = list.iter().map(item).collect();
-        Some(format!("{key}={}", repeat(&list, layers)))
+        Some(format!("{key}={}", repeat(key, &list, layers)))
     });
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Repeats a list up to this many items. A list of one item ends with a slash.
-fn repeat(list: &[String], items: u64) -> String {
+/// Repeats a list up to this many items. A metadata list of one item ends with a slash.
+fn repeat(key: &str, list: &[String], items: u64) -> String {
     // Counts that no model has are refused later.
     let items = usize::try_from(items)
         .unwrap_or(usize::MAX)
@@ -398,7 +422,7 @@ fn repeat(list: &[String], items: u64) -> String {
         .take(items)
         .collect();
     match all[..] {
-        [one] => format!("{one}/"),
+        [one] if key.contains('.') => format!("{one}/"),
         _ => all.join("/"),
     }
 }

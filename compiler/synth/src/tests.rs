@@ -369,18 +369,19 @@ fn files_have_the_keys_that_llama_cpp_requires() {
 
 #[test]
 fn keys_of_an_architecture_fit_the_sizes_given() {
-    let model = Model::new(
-        Spec::parse("deci:layers=7,heads=4,kv_heads=2,ff=256").unwrap(),
-        &zeros,
-    );
-    let model = model.unwrap();
-    let metadata = model.header().metadata();
-    let heads = metadata.get_array_u64("deci.attention.head_count");
-    assert_eq!(heads.unwrap().unwrap(), [4, 4, 0, 0, 4, 4, 4]);
-    let kv_heads = metadata.get_array_u64("deci.attention.head_count_kv");
-    assert_eq!(kv_heads.unwrap().unwrap(), [2, 0, 0, 0, 2, 2, 0]);
-    let widths = metadata.get_array_u64("deci.feed_forward_length");
-    assert_eq!(widths.unwrap().unwrap(), [256, 256, 256, 0, 256, 256, 256]);
+    let text = "nemotron_h:layers=5,heads=4,ff=256,embd=128,head_dim=32";
+    let model = Model::new(Spec::parse(text).unwrap(), &zeros).unwrap();
+    let list = |key: &str| {
+        let list = model.header().metadata().get_array_u64(key);
+        list.unwrap().unwrap()
+    };
+    assert_eq!(list("nemotron_h.attention.head_count_kv"), [0, 4, 0, 0, 4]);
+    assert_eq!(list("nemotron_h.feed_forward_length"), [0, 0, 256, 0, 0]);
     assert!(shape("cogvlm:", "blk.1.vis_up.weight").is_some());
     assert_eq!(shape("jamba:layers=1", "blk.0.ssm_in.weight"), None);
+    assert!(
+        keys("gemma3:")
+            .iter()
+            .all(|k| !k.ends_with("sliding_window"))
+    );
 }

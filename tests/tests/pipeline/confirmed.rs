@@ -59,6 +59,12 @@ const MODELS: &[(&str, &str)] = &[
     ("eurobert", "embd=64,head_dim=8,ff=96,biases=1"),
     ("exaone", "biases=1"),
     ("exaone-moe", "biases=1,exaone-moe.expert_gating_func=2"),
+    // The dense model has a golden file; this one has experts.
+    (
+        "gemma4",
+        "layers=4,biases=1,experts=8,experts_used=2,gemma4.expert_feed_forward_length=256,\
+         gemma4.attention.sliding_window_pattern=1/0/1/0",
+    ),
     (
         "gemma-embedding",
         "embd=64,head_dim=8,ff=96,layers=2,gemma-embedding.attention.sliding_window_pattern=2,\
@@ -139,7 +145,7 @@ const MODELS: &[(&str, &str)] = &[
     ("nanbeige", ""),
     (
         "nemotron_h",
-        "layers=4,biases=1,kv_heads=0/4/0/0,nemotron_h.feed_forward_length=0/0/512/0,\
+        "layers=4,biases=1,kv_heads=0/4/0/0,ff=0/0/512/0,\
          nemotron_h.attention.layer_norm_epsilon=0.00001,nemotron_h.ssm.group_count=2,\
          nemotron_h.ssm.inner_size=512,nemotron_h.ssm.time_step_rank=8,nemotron_h.ssm.state_size=16,\
          nemotron_h.ssm.conv_kernel=4",

@@ -197,6 +197,7 @@ pub(crate) fn documented(json: &Json) {
             "mirrored_bytes",
             "rewriting",
             "mirrored",
+            "copies",
             "search",
             "considered",
             "advice",

@@ -58,8 +58,7 @@ pub struct PlanReport {
     pub mirrored_bytes: u64,
     /// Bytes of weights beyond the first copy, by cause.
     pub mirrored: MirroredReport,
-    /// The copies by tensor, if they take more than three per cent of the model.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The copies by tensor; empty unless they take more than three per cent of the model.
     pub copies: Vec<CopiesReport>,
     /// The search for splits.
     pub search: SearchReport,

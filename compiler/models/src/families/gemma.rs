@@ -87,6 +87,7 @@ pub(crate) const GEMMA4: Arch = Arch {
     norms: BlockNorms::SANDWICH,
     layer_scale: Presence::Optional,
     attention: AttentionForm {
+        qkv_bias: Presence::Absent,
         value_source: ValueSource::ProjectedOrKeys,
         value_norm: ValueNorm::Head,
         shared_kv: KeyUse::Read,
@@ -118,7 +119,7 @@ pub(crate) const GEMMA4: Arch = Arch {
         ..GEMMA.ffn
     },
     head: HeadForm {
-        softcap: KeyUse::Read,
+        softcap: KeyUse::ReadOr(30.0),
         ..Arch::CLASSIC.head
     },
     ..GEMMA

@@ -1,5 +1,5 @@
-use tpc_ir::Graph;
 use tpc_ir::op::{Op, TopK};
+use tpc_ir::{Graph, Value};
 
 use super::*;
 use crate::expected_tensors;
@@ -275,12 +275,54 @@ fn lfm_has_dense_layers_first_and_a_bias_for_the_selection() {
 }
 
 #[test]
-fn experts_that_llama_cpp_does_not_run_are_refused() {
+fn refact_has_experts_only_if_they_are_counted() {
     let mut pairs = metadata("refact");
     set(&mut pairs, "refact.expert_count", 8u32);
-    assert_eq!(code(&pairs), "TPC0151");
+    let count = |pairs: &[(String, MetaValue)]| {
+        let graph = lower_smallest(pairs).graph;
+        let insts = graph.insts();
+        insts.filter(|(_, i)| i.op.name() == "mul_mat_id").count()
+    };
+    // Gate, up and down of two layers.
+    assert_eq!(count(&pairs), 6);
     set(&mut pairs, "refact.expert_count", 0u32);
-    assert_eq!(code(&pairs), "none");
+    assert_eq!(count(&pairs), 0);
+}
+
+/// Returns the tensors that ops multiply `name` by, or that multiply it.
+fn factors(graph: &Graph, name: &str) -> Vec<String> {
+    let named = |v: &Value| graph.value(*v).name == name;
+    let products = graph.insts().filter(|(_, i)| i.results.iter().any(named));
+    let operands = products.flat_map(|(_, i)| i.operands.iter());
+    let names = operands.map(|&v| graph.value(v).name.clone());
+    names.filter(|n| n.starts_with("blk.")).collect()
+}
+
+#[test]
+fn gemma_4_normalises_its_dense_network_and_its_experts_apart() {
+    let pairs = metadata("gemma4");
+    let graph = lower_smallest(&pairs).graph;
+    for (value, weight) in [
+        ("ffn_norm-0", "blk.0.ffn_norm.weight"),
+        ("pre_ffw_norm_2-0", "blk.0.pre_ffw_norm_2.weight"),
+        ("post_ffw_norm_1-0", "blk.0.post_ffw_norm_1.weight"),
+        ("post_ffw_norm_2-0", "blk.0.post_ffw_norm_2.weight"),
+        ("ffn_moe_router_in-0", "blk.0.ffn_gate_inp.scale"),
+    ] {
+        assert_eq!(factors(&graph, value), [weight], "{value}");
+    }
+    assert_eq!(
+        reads(&graph, "blk.0.ffn_gate_inp.weight"),
+        "ffn_moe_router_in-0"
+    );
+    assert_eq!(reads(&graph, "blk.0.ffn_up.weight"), "ffn_norm-0");
+    let all = names(&pairs, "");
+    let scale = "blk.0.ffn_down_exps.scale".to_owned();
+    assert!(!graph.values().any(|(_, v)| v.name == scale));
+    let tensors = expected::tensors(&pairs, |t| t.name.ends_with("ffn_down_exps.scale"));
+    let scaled = lower(&header(&pairs, &tensors), &OPTIONS).unwrap().graph;
+    assert!(scaled.values().any(|(_, v)| v.name == scale));
+    assert!(all.contains(&"blk.1.post_ffw_norm.weight".to_owned()));
 }
 
 /// Returns the operand that the first op with this tensor multiplies.

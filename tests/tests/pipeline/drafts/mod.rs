@@ -29,7 +29,7 @@ const ROUNDED: f64 = 1e-7;
 
 /// Small models with every kind of block: attention with heads, gated and latent; dense and with experts; with a
 /// window; next to recurrent layers; several in sequence.
-const SYNTHETIC: [&str; 7] = [
+const SYNTHETIC: [&str; 8] = [
     "qwen35-tiny:drafts=1,layers=3,type=q8_0",
     "qwen35moe-tiny:drafts=2,type=q4_0",
     "qwen3next-tiny:drafts=1,layers=4,type=f32,tied=1",
@@ -37,6 +37,7 @@ const SYNTHETIC: [&str; 7] = [
     "deepseek2-tiny:drafts=1,experts=4,type=q8_0",
     "mimo2-tiny:drafts=3,window=5,type=q8_0,biases=1",
     "bailingmoe2-tiny:drafts=1,kv_heads=1",
+    "nemotron_h_moe-tiny:drafts=1,type=q8_0",
 ];
 
 const LARGE: &str = "qwen35:layers=64,drafts=1,embd=5120,heads=24,kv_heads=4,head_dim=256,ff=17408,vocab=248320,\
