@@ -3,7 +3,7 @@ use tpc_ir::Value;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::ffn_input::FfnInput;
-use super::{moe, network};
+use super::{channel_mix, moe, network};
 use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
@@ -16,6 +16,9 @@ pub(crate) fn ffn(
     input: FfnInput,
 ) -> Result<Value, ArchError> {
     match form {
+        LayerFfn::Dense(width) if let Some(form) = cx.model.arch.ffn.channel_mix => {
+            channel_mix::channel_mix(b, cx, form, *width, input.x)
+        }
         LayerFfn::Dense(width) => network::dense(b, cx, *width, input.x),
         LayerFfn::Experts(widths) => experts(b, cx, widths, input),
         LayerFfn::ByRouter {
