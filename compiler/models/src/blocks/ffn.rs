@@ -16,10 +16,10 @@ pub(crate) fn ffn(
     input: FfnInput,
 ) -> Result<Value, ArchError> {
     match form {
-        LayerFfn::Dense(width) if let Some(form) = cx.model.arch.ffn.channel_mix => {
-            channel_mix::channel_mix(b, cx, form, *width, input.x)
-        }
-        LayerFfn::Dense(width) => network::dense(b, cx, *width, input.x),
+        LayerFfn::Dense(width) => match cx.model.arch.ffn.channel_mix {
+            Some(form) => channel_mix::channel_mix(b, cx, form, *width, input.x),
+            None => network::dense(b, cx, *width, input.x),
+        },
         LayerFfn::Experts(widths) => experts(b, cx, widths, input),
         LayerFfn::ByRouter {
             dense: width,

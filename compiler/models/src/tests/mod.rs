@@ -11,6 +11,7 @@ mod hostile;
 mod layers;
 mod recurrent;
 mod rotations;
+mod rwkv;
 mod shapes;
 mod sparse;
 mod streams;
