@@ -21,6 +21,7 @@ const MODELS: &[(&str, &str)] = &[
     ("afmoe", ""),
     ("arcee", "biases=1"),
     ("arctic", ""),
+    ("arwkv7", "biases=1"),
     (
         "bailingmoe",
         "bailingmoe.leading_dense_block_count=1,bailingmoe.expert_shared_count=2,\
@@ -72,7 +73,7 @@ const MODELS: &[(&str, &str)] = &[
     ),
     (
         "gemma-embedding2",
-        "embd=64,head_dim=8,ff=96,gemma-embedding2.rope.freq_base_swa=500.0,\
+        "embd=64,head_dim=16,ff=96,seed=1,gemma-embedding2.rope.freq_base_swa=500.0,\
          gemma-embedding2.embedding_length_out=48",
     ),
     (
@@ -176,6 +177,9 @@ const MODELS: &[(&str, &str)] = &[
     ),
     ("refact", "biases=1"),
     ("rnd1", ""),
+    ("rwkv6", ""),
+    ("rwkv6qwen2", "biases=1"),
+    ("rwkv7", ""),
     ("smallthinker", ""),
     ("spark2_5", ""),
     ("starcoder", "biases=1"),
