@@ -1,4 +1,4 @@
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +12,12 @@ use crate::refusal::Refusal;
 use crate::request::{Pieces, Request};
 use crate::stored::Stored;
 
+/// The bytes that are read at once. A message of a graph's inputs has some hundreds of bytes.
+const BUFFER: usize = 1 << 16;
+
 /// A bidirectional byte stream.
 pub trait Stream: Read + Write {
-    /// Sets the read timeout; `None` removes it.
+    /// Sets the timeout of reads and writes; `None` removes that of reads.
     ///
     /// # Errors
     /// Returns the error of the system.
@@ -30,7 +33,7 @@ impl Stream for std::net::TcpStream {
 }
 
 struct Connection<'a, S> {
-    stream: S,
+    stream: BufReader<S>,
     client: Box<dyn Client + 'a>,
     buffers: Buffers,
     limits: Limits,
@@ -60,8 +63,9 @@ pub fn serve<S: Stream>(
     pool: Arc<Pool>,
     (version, limits): (Version, Limits),
 ) -> Result<End, Refusal> {
+    stream.wait_at_most(Some(limits.stall))?;
     let mut connection = Connection {
-        stream,
+        stream: BufReader::with_capacity(BUFFER, stream),
         client,
         buffers: Buffers::new(pool, limits.buffers),
         limits,
@@ -84,8 +88,7 @@ impl<S: Stream> Connection<'_, S> {
     /// Reads the head of the next request; `None` if the client has closed the connection. Only the greeting has a
     /// timeout.
     fn head(&mut self) -> Result<Option<Head>, Refusal> {
-        let patience = (self.requests == 0).then_some(self.limits.stall);
-        self.stream.wait_at_most(patience)?;
+        let is_patient = self.requests > 0;
         let mut bytes = [0; HEAD];
         let [first, rest @ ..] = &mut bytes;
         loop {
@@ -94,10 +97,10 @@ impl<S: Stream> Connection<'_, S> {
                 Ok(_) => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(e) if is_timeout(&e) && is_patient => {}
                 Err(e) => return Err(e.into()),
             }
         }
-        self.stream.wait_at_most(Some(self.limits.stall))?;
         self.stream.read_exact(rest)?;
         Head::parse(bytes, self.version).map(Some)
     }
@@ -281,16 +284,16 @@ impl<S: Stream> Connection<'_, S> {
     /// the span.
     fn send(&mut self, span: Span, pieces: &Pieces) -> Result<(), Refusal> {
         let total = pieces.size * pieces.count;
-        self.stream.write_all(&total.to_le_bytes())?;
+        self.stream.get_mut().write_all(&total.to_le_bytes())?;
         let mut chunks = Chunks::new(span, pieces);
         while let Some(chunk) = chunks.next() {
             self.piece.clear();
             for part in &chunk.parts {
                 self.client.read(*part, &mut self.piece)?;
             }
-            self.stream.write_all(&self.piece)?;
+            self.stream.get_mut().write_all(&self.piece)?;
         }
-        Ok(self.stream.flush()?)
+        Ok(self.stream.get_mut().flush()?)
     }
 
     fn number(&mut self, n: u64) -> Result<(), Refusal> {
@@ -305,9 +308,17 @@ impl<S: Stream> Connection<'_, S> {
     fn reply(&mut self, payload: &[u8]) -> Result<(), Refusal> {
         let mut message = (payload.len() as u64).to_le_bytes().to_vec();
         message.extend(payload);
-        self.stream.write_all(&message)?;
-        Ok(self.stream.flush()?)
+        self.stream.get_mut().write_all(&message)?;
+        Ok(self.stream.get_mut().flush()?)
     }
+}
+
+/// Systems differ in the error of a read that waits too long.
+fn is_timeout(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
 }
 
 fn no_communicator(name: &str) -> Refusal {
