@@ -190,11 +190,17 @@ fn tensors(
 }
 
 /// Tensors that llama.cpp 0.8.0 requires, and tpc does not.
-const REQUIRED: [(&str, &str); 9] = [
+const REQUIRED: [(&str, &str); 15] = [
+    ("falcon-h1", "ssm_conv1d.bias"),
     ("gemma4", "rope_freqs.weight"),
     ("granitehybrid", "ssm_conv1d.bias"),
     ("granitehybrid", "ssm_norm.weight"),
     ("mamba2", "ssm_conv1d.bias"),
+    ("mamba2", "ssm_norm.weight"),
+    ("nemotron_h", "ssm_conv1d.bias"),
+    ("nemotron_h", "ssm_norm.weight"),
+    ("nemotron_h_moe", "ssm_conv1d.bias"),
+    ("nemotron_h_moe", "ssm_norm.weight"),
     ("plamo2", "attn_k_norm.weight"),
     ("plamo2", "attn_q_norm.weight"),
     ("starcoder2", "attn_output.bias"),

@@ -18,7 +18,13 @@ pub(crate) const PLAMO: Arch = Arch {
 pub(crate) const PLAMO2: Arch = Arch {
     name: "plamo2",
     norms: BlockNorms {
-        bare: &["post_attention_norm", "post_ffw_norm"],
+        bare: &[
+            "post_attention_norm",
+            "post_ffw_norm",
+            "ssm_dt_norm",
+            "ssm_b_norm",
+            "ssm_c_norm",
+        ],
         ..BlockNorms::SANDWICH
     },
     attention: AttentionForm {

@@ -28,12 +28,13 @@ fn goldens_consist_of_the_tensors_expected() {
         };
         let metadata = header.metadata();
         let listed = expected_tensors_in(metadata, &options(&header), forms, keep).unwrap();
-        let mut listed: BTreeMap<_, _> = listed.into_iter().map(|t| (t.name, t.ne)).collect();
         // Some files leave out the last part of a norm's name.
         let full = |name: &str| match name.strip_suffix("_norm") {
             Some(_) => format!("{name}.weight"),
             None => name.to_owned(),
         };
+        let listed = listed.into_iter().map(|t| (full(&t.name), t.ne));
+        let mut listed: BTreeMap<_, _> = listed.collect();
         let found = header.tensors().iter().map(|t| (full(&t.name), t.ne));
         let mut found: BTreeMap<_, _> = found.collect();
         let ignored = lower(&header, &options(&header)).unwrap().summary.ignored;
@@ -85,7 +86,15 @@ fn every_missing_required_tensor_is_named() {
         for gone in all.iter().filter(|t| t.presence == Presence::Required) {
             let rest = all.iter().filter(|t| t.name != gone.name);
             let rest: Vec<_> = rest.map(|t| (t.name.clone(), t.ne)).collect();
-            let error = lower(&header(&pairs, &rest), &OPTIONS).unwrap_err();
+            let lowered = lower(&header(&pairs, &rest), &OPTIONS);
+            // A layer with a dense network has experts only with a router.
+            if let Ok(lowered) = &lowered {
+                let is_router = gone.name.ends_with("ffn_gate_inp.weight");
+                assert!(is_router && arch.name == "gemma4", "{}", gone.name);
+                assert!(!lowered.summary.unused.is_empty());
+                continue;
+            }
+            let error = lowered.unwrap_err();
             assert_eq!(error.code(), "TPC0156", "{}: {error}", arch.name);
             let text = error.to_string();
             assert!(text.contains(&gone.name), "{text}");
