@@ -66,7 +66,7 @@ const MODELS: &[(&str, &str)] = &[
     ),
     (
         "gemma-embedding2",
-        "embd=64,head_dim=8,ff=96,gemma-embedding2.rope.freq_base_swa=500.0,\
+        "embd=64,head_dim=16,ff=96,seed=1,gemma-embedding2.rope.freq_base_swa=500.0,\
          gemma-embedding2.embedding_length_out=48",
     ),
     (

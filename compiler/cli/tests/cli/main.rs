@@ -18,6 +18,7 @@ mod diff;
 mod doctor;
 mod dot;
 mod drafts;
+mod embeddings;
 mod eval;
 mod faults;
 mod generated;
