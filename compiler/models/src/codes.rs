@@ -6,7 +6,7 @@ tpc_ir::codes! {
         "architecture not supported",
         "tpc does not describe the architecture in `general.architecture`.",
     )
-    .example("`rwkv7`.")
+    .example("`t5`.")
     .cure("use an architecture in the message, and check the spelling in an edited file: a fine-tune keeps its base \
            model's. The book shows how to add one.");
 

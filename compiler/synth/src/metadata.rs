@@ -200,6 +200,20 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
         ],
         RecurrentMixer::Kda(_) => vec![("ssm.conv_kernel", 4), ("kda.head_dim", spec.head_dim)],
         RecurrentMixer::Lightning => Vec::new(),
+        RecurrentMixer::Rwkv6(_) => vec![
+            ("wkv.head_size", spec.head_dim),
+            ("time_mix_extra_dim", 32),
+            ("time_decay_extra_dim", 64),
+            ("token_shift_count", token_shifts(spec)),
+        ],
+        RecurrentMixer::Rwkv7(_) => vec![
+            ("wkv.head_size", spec.head_dim),
+            ("attention.decay_lora_rank", 64),
+            ("attention.iclr_lora_rank", 32),
+            ("attention.value_residual_mix_lora_rank", 48),
+            ("attention.gate_lora_rank", 96),
+            ("token_shift_count", token_shifts(spec)),
+        ],
         RecurrentMixer::ShortConv => vec![("shortconv.l_cache", 3)],
     }
 }
@@ -208,6 +222,11 @@ fn recurrent(spec: &Spec, mixer: RecurrentMixer) -> Vec<(&'static str, u64)> {
 fn some_kv_heads(spec: &Spec) -> u64 {
     let mut all = (0..spec.layers).map(|layer| spec.kv_heads.at(layer));
     all.find(|&n| n > 0).unwrap_or_else(|| spec.heads.at(0))
+}
+
+/// Returns the number of sublayers that read the previous token.
+fn token_shifts(spec: &Spec) -> u64 {
+    1 + u64::from(spec.arch.ffn.channel_mix.is_some())
 }
 
 /// Encodes a count, which fits 31 bits.

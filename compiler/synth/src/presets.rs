@@ -252,6 +252,8 @@ const SMALL_OF: &[(&str, &str)] = &[
          qwen4exp.ple.layer_multipliers=u64:3735928559/2654435761/40503,\
          qwen4exp.ple.head_offsets=u64:0/61/128/187,qwen4exp.ple.head_vocab_sizes=u64:61/67/59/69",
     ),
+    ("rwkv6", "kv_heads=8,rwkv6.rescale_every_n_layers=2"),
+    ("rwkv7", "kv_heads=8"),
     (
         "smallthinker",
         "layers=5,window=16,smallthinker.expert_gating_func=2",

@@ -257,7 +257,7 @@ fn what_is_wrong_is_named_with_what_was_expected() {
         ("llama-tinny", "did you mean `llama-tiny`?"),
         ("llama", "write `llama-tiny`, or `llama:key=value,…`"),
         ("lama:embd=64", "did you mean `llama`?"),
-        ("rwkv7:", "starcoder2"),
+        ("whisper:", "starcoder2"),
         ("llama:layer=2", "did you mean `layers`?"),
         ("llama:kvheads=2", "did you mean `kv_heads`?"),
         ("llama:qwen2.rope.freq_base=1", "unknown key"),

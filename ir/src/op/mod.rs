@@ -41,6 +41,7 @@ mod shape;
 mod top_k_mask;
 mod types;
 mod unreduced;
+mod wkv;
 mod work;
 
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
@@ -76,4 +77,5 @@ pub use shape::{Concat, Pad, Permute, Repeat, Reshape, Slice};
 pub use top_k_mask::{TopKMask, TopKMaskOperands};
 pub use types::{InferredTypes, TypeError, axis_index};
 pub use unreduced::{ActiveRoles, OperandState, unreduced_result};
+pub use wkv::Wkv;
 pub use work::{ExpertShare, Extents, Work};

@@ -5,7 +5,7 @@ use super::{
     Mean, MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory, OpDef,
     Opaque, Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows,
     SetSlice, Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopKMask, TopMask, Tri,
-    TypeError, Unary, Weight, Work, Xielu,
+    TypeError, Unary, Weight, Wkv, Work, Xielu,
 };
 use crate::dims::Dim;
 use crate::dtype::DType;
@@ -122,6 +122,7 @@ ops! {
     SsmConv,
     SsmScan,
     GatedDeltaNet,
+    Wkv,
     LightningIndexer,
     NgramRows,
     HcComb,

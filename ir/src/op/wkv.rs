@@ -1,11 +1,11 @@
 use super::attrs::{AttrError, AttrReader};
 use super::resize::size_independent;
-use super::rule::{Role, Rule, opd, res_of};
+use super::rule::{Role, Rule, Slot, opd, res_of};
 use super::types::{
     InferredTypes, TypeError, check_equal, check_real, expect_operands, f32_of, rank_at_most,
 };
 use super::work::{Extents, Work};
-use super::{OpCategory, OpDef, Slot};
+use super::{OpCategory, OpDef};
 use crate::types::TensorType;
 
 /// RWKV's recurrence with a decay per key element. Each token of a head does

@@ -528,6 +528,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         Just(SsmConv.into()).boxed(),
         Just(SsmScan.into()).boxed(),
         Just(GatedDeltaNet.into()).boxed(),
+        Just(crate::op::Wkv.into()).boxed(),
         (any_rope_mode(), any::<u64>(), [float(), float(), float()])
             .prop_map(|(mode, n, [a, b, c])| {
                 Rope {

@@ -309,6 +309,7 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
         | Op::SsmConv(_)
         | Op::SsmScan(_)
         | Op::GatedDeltaNet(_)
+        | Op::Wkv(_)
         | Op::Sum(_)
         | Op::TopK(_)
         | Op::TopMask(_)

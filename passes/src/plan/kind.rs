@@ -110,6 +110,8 @@ fn recurrent_state(op: &Op) -> &'static [usize] {
         &[0]
     } else if matches!(op, Op::GatedDeltaNet(_)) {
         &[5]
+    } else if matches!(op, Op::Wkv(_)) {
+        &[4]
     } else {
         &[]
     }

@@ -21,6 +21,7 @@ const MODELS: &[(&str, &str)] = &[
     ("afmoe", ""),
     ("arcee", "biases=1"),
     ("arctic", ""),
+    ("arwkv7", "biases=1"),
     (
         "bailingmoe",
         "bailingmoe.leading_dense_block_count=1,bailingmoe.expert_shared_count=2,\
@@ -170,6 +171,9 @@ const MODELS: &[(&str, &str)] = &[
     ),
     ("refact", "biases=1"),
     ("rnd1", ""),
+    ("rwkv6", ""),
+    ("rwkv6qwen2", "biases=1"),
+    ("rwkv7", ""),
     ("smallthinker", ""),
     ("spark2_5", ""),
     ("starcoder", "biases=1"),

@@ -401,6 +401,18 @@ fn recurrent(b: &mut Builder, x: Value) -> Value {
         b.also.push(after);
         return y;
     }
+    if b.rng.one_in(3) {
+        let mut operands = vec![project(b, [k, m]), project(b, [k, m]), project(b, [k, m]), x];
+        operands.push(b.weight([k, n, m, 1]));
+        match b.rng.range(0, 2) {
+            0 => {}
+            1 => operands.push(b.weight([k, m, 1, 1])),
+            _ => operands.extend([project(b, [k, m]), project(b, [k, m])]),
+        }
+        let [y, after] = b.push_two(Wkv, operands);
+        b.also.push(after);
+        return y;
+    }
     let dt = project(b, [m, 1]);
     let dims = [d(m), t.clone(), d(1), d(1)];
     let dt = b.push(Reshape { dims }, vec![dt]);

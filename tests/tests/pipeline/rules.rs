@@ -597,6 +597,22 @@ fn gated_delta_net(b: &mut Builder) -> Value {
     y
 }
 
+fn wkv(b: &mut Builder) -> Value {
+    let (dk, dv, heads) = (b.rng.range(1, 4), b.rng.range(1, 4), b.rng.range(1, 6));
+    let (seqs, t) = (b.rng.range(1, 2), tokens(b));
+    let row = |b: &mut Builder, n: u64| b.real([d(n), d(heads), t.clone(), d(seqs)]);
+    let mut operands = vec![row(b, dk), row(b, dk), row(b, dk), row(b, dv)];
+    operands.push(b.real([d(dk), d(dv), d(heads), d(seqs)]));
+    match b.rng.range(0, 2) {
+        0 => {}
+        1 => operands.push(b.real([d(dk), d(heads), d(1), d(1)])),
+        _ => operands.extend([row(b, dk), row(b, dk)]),
+    }
+    let [y, state] = b.push_two(Wkv, operands);
+    b.also.push(state);
+    y
+}
+
 fn rope(b: &mut Builder) -> Value {
     let half = b.rng.range(1, 3);
     let rest = b.rng.range(0, 2);
@@ -935,6 +951,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("ssm_scan", ssm_scan),
     ("mamba block", mamba_block),
     ("gated_delta_net", gated_delta_net),
+    ("wkv", wkv),
     ("rope", rope),
     ("soft_max", soft_max),
     ("flash_attn", flash_attn),

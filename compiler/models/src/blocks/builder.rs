@@ -51,6 +51,7 @@ pub(crate) struct Builder<'a> {
     hadamards: BTreeMap<u64, Value>,
     caches: BTreeMap<u32, [Value; 2]>,
     selection: Option<Value>,
+    first_values: Option<Value>,
     kept: Vec<KeptStream>,
     states: Vec<Output>,
 }
@@ -69,6 +70,7 @@ impl<'a> Builder<'a> {
             hadamards: BTreeMap::new(),
             caches: BTreeMap::new(),
             selection: None,
+            first_values: None,
             kept: Vec::new(),
             states: Vec::new(),
         }
@@ -291,6 +293,15 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn selection(&self) -> Option<Value> {
         self.selection
+    }
+
+    /// Records the first layer's values for later layers.
+    pub(crate) fn note_first_values(&mut self, values: Value) {
+        self.first_values = Some(values);
+    }
+
+    pub(crate) fn first_values(&self) -> Option<Value> {
+        self.first_values
     }
 
     /// Records a residual stream for later layers.

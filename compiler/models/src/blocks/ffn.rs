@@ -3,7 +3,7 @@ use tpc_ir::Value;
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::ffn_input::FfnInput;
-use super::{moe, network};
+use super::{channel_mix, moe, network};
 use crate::error::ArchError;
 use crate::hparams::{ExpertWidths, LayerFfn};
 use crate::source::Form;
@@ -16,7 +16,10 @@ pub(crate) fn ffn(
     input: FfnInput,
 ) -> Result<Value, ArchError> {
     match form {
-        LayerFfn::Dense(width) => network::dense(b, cx, *width, input.x),
+        LayerFfn::Dense(width) => match cx.model.arch.ffn.channel_mix {
+            Some(form) => channel_mix::channel_mix(b, cx, form, *width, input.x),
+            None => network::dense(b, cx, *width, input.x),
+        },
         LayerFfn::Experts(widths) => experts(b, cx, widths, input),
         LayerFfn::ByRouter {
             dense: width,

@@ -50,9 +50,13 @@ pub(crate) fn layer(
         Some(first) => skip(b, cx, first, x)?,
         None => x,
     };
-    match output_scale(b, cx.model.arch.layer_scale)? {
-        Some(scale) => b.mul(x, scale, "l_out_scaled"),
-        None => Ok(x),
+    let x = match output_scale(b, cx.model.arch.layer_scale)? {
+        Some(scale) => b.mul(x, scale, "l_out_scaled")?,
+        None => x,
+    };
+    match cx.model.hparams.residual.halved_every {
+        Some(n) if u64::from(cx.layer.index + 1).is_multiple_of(n) => b.scale(x, 0.5, "l_out_half"),
+        _ => Ok(x),
     }
 }
 

@@ -4,6 +4,7 @@
 mod activation;
 mod attention;
 pub(crate) mod builder;
+mod channel_mix;
 mod compressed;
 pub(crate) mod context;
 pub(crate) mod embedding;

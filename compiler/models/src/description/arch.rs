@@ -35,6 +35,8 @@ pub struct Arch {
     pub residual_scale: ResidualScale,
     /// `layer_output_scale`, a factor on a layer's output.
     pub layer_scale: Presence,
+    /// `rescale_every_n_layers`: the output of the last of every so many layers is halved (0: off).
+    pub rescale: KeyUse,
     /// `layer_output_scale`: every layer's output also adds the first layer's input times this factor.
     pub embedding_skip: Presence,
     /// Number of runs of the layers.
@@ -81,6 +83,7 @@ impl Arch {
         residual: Residual::Sequential,
         residual_scale: ResidualScale::One,
         layer_scale: Presence::Absent,
+        rescale: KeyUse::Ignored,
         embedding_skip: Presence::Absent,
         loops: LoopForm::Once,
         of_images: &[],
@@ -125,6 +128,7 @@ impl Arch {
             gate_biased: true,
             narrow: None,
             by_name: KeyUse::Ignored,
+            channel_mix: None,
             experts: Experts::None,
         },
         head: HeadForm {

@@ -24,8 +24,20 @@ pub struct FfnForm {
     /// `hidden_activation`, which names the gated function. A file without the key, or with an unknown name, has the
     /// function of [`Self::activation`].
     pub by_name: KeyUse,
+    /// Replaces the network: RWKV's channel mix.
+    pub channel_mix: Option<ChannelMix>,
     /// Experts.
     pub experts: Experts,
+}
+
+/// RWKV's feed-forward network, `channel_mix_key` and `channel_mix_value` with a squared ReLU, which reads a mixture of
+/// each token and the previous one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelMix {
+    /// The network alone.
+    Plain,
+    /// The sigmoid of `channel_mix_receptance`, which reads another mixture, multiplies the output.
+    Gated,
 }
 
 /// Bounds of a gated SiLU per layer: `swiglu_clamp_exp` for experts, `swiglu_clamp_shexp` for dense networks and the

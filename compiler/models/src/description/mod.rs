@@ -33,7 +33,7 @@ pub use experts::{
     DenseBeside, ExpertForm, ExpertInput, ExpertLayers, ExpertWeights, ExpertWidth, Experts,
     Gating, RouterInput, SharedForm, SharedGate, SharedWidth, WeightedSide,
 };
-pub use ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
+pub use ffn::{Activation, ChannelMix, DenseWidth, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale, ModelResult, ScoreForm};
 pub use hyper::{HyperForm, StreamsEnd};
 pub use indexer::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, Selection};
@@ -43,6 +43,6 @@ pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
 pub use presence::{KeyUse, Presence};
 pub use recurrent::{
     DecayShape, DeltaNetForm, GateForm, KdaDecay, KdaForm, KeyHeads, Mamba1Form, RecurrentForm,
-    RecurrentLayers, RecurrentMixer, ScanHeads, ScanNorms, Sublayers,
+    RecurrentLayers, RecurrentMixer, Rwkv6Form, Rwkv7Form, ScanHeads, ScanNorms, Sublayers,
 };
 pub use rope::{RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};

@@ -27,6 +27,10 @@ pub enum RecurrentMixer {
     /// Lightning attention: linear attention with attention's heads, which forget at fixed rates: `attn_qkv` (per head
     /// a query, a key and a value), `attn_norm_2`, `attn_gate`.
     Lightning,
+    /// RWKV 6's recurrence, `time_mix_*`, with mixtures of each token and the previous one that depend on both.
+    Rwkv6(Rwkv6Form),
+    /// RWKV 7's recurrence, `time_mix_*`, whose state is corrected before each token is added.
+    Rwkv7(Rwkv7Form),
     /// A gated convolution along a few steps: `shortconv.in_proj`, `shortconv.conv`, `shortconv.out_proj`.
     ShortConv,
 }
@@ -89,6 +93,25 @@ pub enum GateForm {
     Separate,
     /// `ssm_ba`: per key head the corrections of its value heads, then their decays.
     Fused,
+}
+
+/// Choices of RWKV 6's recurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rwkv6Form {
+    /// A bonus for the token itself, `time_mix_first`, a norm of each head, `time_mix_ln`, and a SiLU gate.
+    Bonus,
+    /// Gated linear attention: keys are multiplied by 1 minus their decay, heads may share keys and values
+    /// (`attention.head_count_kv`), and the gate is a sigmoid.
+    Gated,
+}
+
+/// Choices of RWKV 7's recurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rwkv7Form {
+    /// `time_mix_g1` and `time_mix_g2`, the gate of the output. Without it there are five mixtures instead of six.
+    pub gate: Presence,
+    /// `time_mix_ln`, a norm of each head.
+    pub norm: Presence,
 }
 
 /// Choices of Kimi's delta attention.

@@ -62,6 +62,7 @@ mod pocket_tts;
 mod qwen;
 mod qwen_hybrid;
 mod refact;
+mod rwkv;
 mod seed_oss;
 mod smallthinker;
 mod smollm;
@@ -79,6 +80,7 @@ pub const ARCHS: &[&Arch] = &[
     &afmoe::AFMOE,
     &arcee::ARCEE,
     &arctic::ARCTIC,
+    &rwkv::ARWKV7,
     &baichuan::BAICHUAN,
     &bailing::BAILINGMOE,
     &bailing::BAILINGMOE2,
@@ -200,6 +202,9 @@ pub const ARCHS: &[&Arch] = &[
     &qwen_hybrid::QWEN4EXP,
     &refact::REFACT,
     &diffusion::RND1,
+    &rwkv::RWKV6,
+    &rwkv::RWKV6QWEN2,
+    &rwkv::RWKV7,
     &seed_oss::SEED_OSS,
     &smallthinker::SMALLTHINKER,
     &smollm::SMOLLM3,

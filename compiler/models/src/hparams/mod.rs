@@ -41,6 +41,6 @@ pub(crate) use model::{HParams, Join, NormHParams};
 pub(crate) use ngrams::NgramHParams;
 pub(crate) use recurrent::{
     ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, Mamba1HParams, RecurrentHParams,
-    ShortConvHParams, SsmHParams, TapsShape,
+    MIXES, Rwkv6HParams, Rwkv7HParams, ShortConvHParams, SsmHParams, TapsShape, WkvHeads,
 };
 pub(crate) use windows::{Reach, WindowSpan};

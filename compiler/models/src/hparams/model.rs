@@ -104,6 +104,8 @@ pub(crate) struct FfnHParams {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ResidualHParams {
     pub(crate) join: Join,
+    /// Number of layers after which a layer's output is halved.
+    pub(crate) halved_every: Option<u64>,
     pub(crate) scale: Option<f32>,
 }
 
@@ -210,6 +212,10 @@ impl HParams {
             recurrent,
             residual: ResidualHParams {
                 join,
+                halved_every: match arch.rescale {
+                    KeyUse::Ignored => None,
+                    KeyUse::Read | KeyUse::ReadOr(_) => keys.count("rescale_every_n_layers")?,
+                },
                 scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
             },
             logits: LogitHParams {

@@ -11,6 +11,7 @@ mod hostile;
 mod layers;
 mod recurrent;
 mod rotations;
+mod rwkv;
 mod shapes;
 mod sparse;
 mod streams;
@@ -142,6 +143,13 @@ const NUMBERS: &[(&str, u32)] = &[
     ("ssm.group_count", 2),
     ("shortconv.l_cache", 3),
     ("kda.head_dim", 16),
+    ("wkv.head_size", 16),
+    ("time_mix_extra_dim", 8),
+    ("time_decay_extra_dim", 8),
+    ("attention.decay_lora_rank", 8),
+    ("attention.iclr_lora_rank", 8),
+    ("attention.value_residual_mix_lora_rank", 16),
+    ("attention.gate_lora_rank", 8),
     ("experts_per_group", 5),
     ("hrm.layers_per_stack", 1),
     ("hrm.h_cycles", 1),

@@ -25,6 +25,7 @@ mod slopes;
 mod soft_max;
 mod top_k_mask;
 mod update;
+mod wkv;
 
 pub(crate) use pointwise::each_chunk;
 pub(crate) use rows::windowed;
@@ -63,6 +64,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::SsmConv(_) => recurrent::ssm_conv(request),
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
+        Op::Wkv(_) => wkv::wkv(request),
         Op::LightningIndexer(_) => indexer::lightning_indexer(request),
         Op::NgramRows(op) => ngram::ngram_rows(op, request),
         Op::HcComb(op) => hyper::hc_comb(op, request),

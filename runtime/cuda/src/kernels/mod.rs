@@ -120,6 +120,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::SsmConv(_) => recurrent::ssm_conv(request),
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
+        Op::Wkv(_) => recurrent::wkv(request),
         Op::LightningIndexer(_) => lightning_indexer::lightning_indexer(request),
         Op::NgramRows(op) => ngram_rows::ngram_rows(op, request),
         Op::HcComb(op) => hc_comb::hc_comb(op, request),

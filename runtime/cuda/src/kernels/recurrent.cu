@@ -110,3 +110,57 @@ template <class Q, class K, class X, class G, class B, class Y> DEVICE void gate
         }
     }
 }
+
+// RWKV's recurrence. `ids` is the number of operands after the state: 1 for the bonus, 2 for the correction. Threads
+// divide the work as in `ssm_scan`.
+template <class R, class W, class K, class X, class A, class B, class Y> DEVICE void wkv(const View* v, const u8* params) {
+    const RecurrentParams p = *(const RecurrentParams*)params;
+    const View r = v[0], w = v[1], k = v[2], x = v[3], from = v[4], y = v[5 + p.ids], to = v[6 + p.ids];
+    u32 size = r.ne[0], dv = x.ne[0], heads = x.ne[1], tokens = x.ne[2];
+    u32 lane = threadIdx.x % p.lanes;
+    u64 rows = (u64)dv * heads * x.ne[3], at_once = thread_count() / p.lanes;
+    u64 first = thread_number() / 32 * 32 / p.lanes, within = threadIdx.x % 32 / p.lanes;
+    for (u64 start = first; start < rows; start += at_once) {
+        bool real = start + within < rows;
+        u64 row = real ? start + within : 0;
+        u32 j = (u32)(row % dv), h = (u32)(row / dv % heads), s = (u32)(row / dv / heads);
+        const u8* old = row_of(from, j, h, s);
+        u8* state = row_of(to, j, h, s);
+        if (real)
+            for (u32 i = lane; i < size; i += p.lanes) *(float*)(state + i * to.nb[0]) = *(const float*)(old + i * from.nb[0]);
+        for (u32 t = 0; t < tokens; t++) {
+            const u8* rs = row_of(r, h, t, s);
+            const u8* ks = row_of(k, h, t, s);
+            float value = real ? element<X>(x, row_of(x, h, t, s), j) : 0.0f;
+            // The sum over the old state: of the bonus form's result, or of the correction.
+            float sum = 0.0f;
+            if (real && p.ids == 1) {
+                const u8* us = row_of(v[5], h, 0, 0);
+                for (u32 i = lane; i < size; i += p.lanes) {
+                    float own = element<A>(v[5], us, i) * element<K>(k, ks, i) * value;
+                    sum += element<R>(r, rs, i) * (*(const float*)(state + i * to.nb[0]) + own);
+                }
+            }
+            if (real && p.ids == 2) {
+                const u8* as = row_of(v[5], h, t, s);
+                for (u32 i = lane; i < size; i += p.lanes)
+                    sum += element<A>(v[5], as, i) * *(const float*)(state + i * to.nb[0]);
+            }
+            sum = lanes_sum(sum, p.lanes);
+            float out = 0.0f;
+            if (real) {
+                const u8* ws = row_of(w, h, t, s);
+                for (u32 i = lane; i < size; i += p.lanes) {
+                    float* e = (float*)(state + i * to.nb[0]);
+                    float back = p.ids == 2 ? element<B>(v[6], row_of(v[6], h, t, s), i) * sum : 0.0f;
+                    float next = *e * element<W>(w, ws, i) + element<K>(k, ks, i) * value + back;
+                    *e = next;
+                    out += next * element<R>(r, rs, i);
+                }
+            }
+            out = lanes_sum(out, p.lanes);
+            if (p.ids == 1) out = sum;
+            if (real && lane == 0) Y::put(row_of(y, h, t, s) + j * y.nb[0], &out);
+        }
+    }
+}

@@ -84,3 +84,23 @@ pub(super) fn gated_delta_net(request: &Request<'_>) -> Selection {
     let params = Params::new().u32(lanes as u32).u32(0);
     kernel(template, params, geometry)
 }
+
+pub(super) fn wkv(request: &Request<'_>) -> Selection {
+    let [r, w, k, v, state, more @ ..] = request.operands else {
+        return Err(OPERANDS);
+    };
+    let y = results(request)?;
+    request.operands.iter().try_for_each(|t| real(t.dtype))?;
+    f32(state)?;
+    let [seen, back] = match more {
+        [] => [DType::F32; 2],
+        [bonus] => [bonus.dtype, DType::F32],
+        [a, b] => [a.dtype, b.dtype],
+        _ => return Err(OPERANDS),
+    };
+    let types = [r.dtype, w.dtype, k.dtype, v.dtype, seen, back, y.dtype];
+    let template = instance(FAMILY, "wkv", &types, Arguments::Params);
+    let (lanes, geometry) = rows(state, v, request);
+    let params = Params::new().u32(lanes as u32).u32(more.len() as u32);
+    kernel(template, params, geometry)
+}

@@ -27,6 +27,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 mod top_k_mask;
+mod wkv;
 
 use tpc_ir::op::{InferredTypes, Op};
 use tpc_ir::{Bindings, Interval, RANK, TensorType};
@@ -144,6 +145,7 @@ pub fn eval(
         Op::SsmConv(_) => one(recurrent::ssm_conv(operands, results[0].dims)),
         Op::SsmScan(_) => recurrent::ssm_scan(operands),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(operands),
+        Op::Wkv(_) => wkv::wkv(operands),
         Op::Sum(op) => one(reduce::sum(op, operands)),
         Op::Mean(op) => one(reduce::mean(op, operands)),
         Op::Cumsum(_) => one(position::cumsum(operands)),

@@ -128,6 +128,7 @@ fn ops() -> Vec<Op> {
         SsmConv.into(),
         SsmScan.into(),
         GatedDeltaNet.into(),
+        Wkv.into(),
         Copy.into(),
         AllReduce.into(),
     ]);

@@ -131,6 +131,7 @@ pub fn generator(name: &str) -> Option<Generator> {
         "ssm_conv" => recurrent::ssm_conv,
         "ssm_scan" => recurrent::ssm_scan,
         "gated_delta_net" => recurrent::gated_delta_net,
+        "wkv" => recurrent::wkv,
         "ngram_rows" => rows::ngram_rows,
         "hc_comb" => recurrent::hc_comb,
         "sum" => layout::sum,

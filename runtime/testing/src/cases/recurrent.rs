@@ -73,6 +73,27 @@ pub(super) fn gated_delta_net(_: &str, random: &Random) -> Case {
     case.in_place(5, 1).within(5e-6, 2.0)
 }
 
+pub(super) fn wkv(_: &str, random: &Random) -> Case {
+    let (dk, dv, heads) = (random.pick(&[16, 5, 64]), random.within(1, 20), random.within(1, 4));
+    let (n_t, n_s) = (random.within(1, 6), random.within(1, 2));
+    let scale = 1.0 / (dk as f64).sqrt();
+    let keys = |scale| real(random, float(random), [dk, heads, n_t, n_s], scale);
+    let (r, w, k) = (keys(1.0), keys(0.5), keys(scale));
+    let v = real(random, float(random), [dv, heads, n_t, n_s], 1.0);
+    let dims = [dk, dv, heads, n_s];
+    let state = real(random, DType::F32, dims, 1.0);
+    let mut operands = vec![r, w, k, v, state];
+    match random.within(0, 2) {
+        0 => {}
+        1 => operands.push(real(random, float(random), [dk, heads, 1, 1], 1.0)),
+        _ => operands.extend([keys(scale), keys(scale)]),
+    }
+    let y = (result(random), [dv, heads, n_t, n_s]);
+    let mut case = Case::new(Wkv, operands, y);
+    case.results.push((DType::F32, dims));
+    case.in_place(4, 1).within(5e-6, (dk as f64).sqrt() * 3.0)
+}
+
 pub(super) fn hc_comb(_: &str, random: &Random) -> Case {
     let (hc, tokens) = (random.within(1, 5), random.within(1, 6));
     let n = (2 + hc) * hc;

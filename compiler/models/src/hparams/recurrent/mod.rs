@@ -4,6 +4,7 @@ mod grouped;
 mod kda;
 mod lightning;
 mod mamba1;
+mod rwkv;
 mod short_conv;
 mod ssm;
 
@@ -17,6 +18,7 @@ pub(crate) use delta_net::DeltaNetHParams;
 pub(crate) use kda::KdaHParams;
 pub(crate) use lightning::LightningHParams;
 pub(crate) use mamba1::Mamba1HParams;
+pub(crate) use rwkv::{MIXES, Rwkv6HParams, Rwkv7HParams, WkvHeads};
 pub(crate) use short_conv::ShortConvHParams;
 pub(crate) use ssm::SsmHParams;
 
@@ -35,6 +37,8 @@ pub(crate) enum RecurrentHParams {
     Mamba1(Mamba1HParams),
     Mamba2(SsmHParams),
     DeltaNet(DeltaNetHParams),
+    Rwkv6(Rwkv6HParams),
+    Rwkv7(Rwkv7HParams),
     ShortConv(ShortConvHParams),
 }
 
@@ -58,6 +62,12 @@ impl RecurrentHParams {
             }
             RecurrentMixer::Lightning => {
                 RecurrentHParams::Lightning(LightningHParams::read(keys, attention)?)
+            }
+            RecurrentMixer::Rwkv6(form) => {
+                RecurrentHParams::Rwkv6(Rwkv6HParams::read(keys, form, embd)?)
+            }
+            RecurrentMixer::Rwkv7(form) => {
+                RecurrentHParams::Rwkv7(Rwkv7HParams::read(keys, form, embd)?)
             }
             RecurrentMixer::ShortConv => {
                 RecurrentHParams::ShortConv(ShortConvHParams::read(keys, embd)?)
