@@ -85,9 +85,7 @@ impl OpDef for Wkv {
         let mut of_keys = vec![0, 1, 2];
         match operands.len() {
             6 => {
-                rule = rule
-                    .eq(opd(5, 0), opd(r, 0))
-                    .eq(opd(5, 1), opd(v, 1));
+                rule = rule.eq(opd(5, 0), opd(r, 0)).eq(opd(5, 1), opd(v, 1));
             }
             n => of_keys.extend(5..n),
         }
@@ -138,7 +136,13 @@ mod tests {
     #[test]
     fn every_form_has_two_results_and_no_free_size() {
         let keys = || f32s([5, 4, 6, 2]);
-        let main = vec![keys(), keys(), keys(), f32s([3, 4, 6, 2]), f32s([5, 3, 4, 2])];
+        let main = vec![
+            keys(),
+            keys(),
+            keys(),
+            f32s([3, 4, 6, 2]),
+            f32s([5, 3, 4, 2]),
+        ];
         let with = |more: &[TensorType]| [main.as_slice(), more].concat();
         let forms = [with(&[]), with(&[f32s([5, 4])]), with(&[keys(), keys()])];
         let expected = [f32s([3, 4, 6, 2]), f32s([5, 3, 4, 2])];

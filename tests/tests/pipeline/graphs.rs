@@ -402,7 +402,12 @@ fn recurrent(b: &mut Builder, x: Value) -> Value {
         return y;
     }
     if b.rng.one_in(3) {
-        let mut operands = vec![project(b, [k, m]), project(b, [k, m]), project(b, [k, m]), x];
+        let mut operands = vec![
+            project(b, [k, m]),
+            project(b, [k, m]),
+            project(b, [k, m]),
+            x,
+        ];
         operands.push(b.weight([k, n, m, 1]));
         match b.rng.range(0, 2) {
             0 => {}

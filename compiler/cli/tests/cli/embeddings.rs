@@ -6,7 +6,17 @@ const BERT: &str = "bert-tiny:type=f32,vocab=64,embd=64,head_dim=8,ff=96,biases=
 const IDS: [&str; 2] = ["--tokens", "1,2,3,4,5,9,8,7"];
 
 fn run(model: &str, options: &[&str]) -> Ran {
-    let fixed = ["run", model, "--embeddings", "-t", "1", "-ctk", "f32", "-ctv", "f32"];
+    let fixed = [
+        "run",
+        model,
+        "--embeddings",
+        "-t",
+        "1",
+        "-ctk",
+        "f32",
+        "-ctv",
+        "f32",
+    ];
     tpc([&fixed[..], options].concat())
 }
 
@@ -70,7 +80,16 @@ fn several_devices_and_artefacts_give_the_same_embedding() {
         assert_eq!(compiled.status, 0, "{}", compiled.stderr);
         let run = |ids: &str| {
             let format = ["--embd-output-format", "array"];
-            let words = ["run", artefact, model, "--embeddings", "-t", "1", "--tokens", ids];
+            let words = [
+                "run",
+                artefact,
+                model,
+                "--embeddings",
+                "-t",
+                "1",
+                "--tokens",
+                ids,
+            ];
             tpc([&words[..], &format].concat())
         };
         let ran = run(IDS[1]);
@@ -134,10 +153,18 @@ fn what_a_model_cannot_give_is_refused() {
     let scratch = Scratch::new();
     let model = scratch.model(BERT);
     let model = model.to_str().unwrap();
-    refuses(&tpc(["run", model, "--tokens", "1,2", "-t", "1"]), 2, "TPC0428");
+    refuses(
+        &tpc(["run", model, "--tokens", "1,2", "-t", "1"]),
+        2,
+        "TPC0428",
+    );
     let ranked = run(model, &[&IDS[..], &["--pooling", "rank"]].concat());
     refuses(&ranked, 2, "TPC0400");
-    assert!(ranked.stderr.contains("classification head"), "{}", ranked.stderr);
+    assert!(
+        ranked.stderr.contains("classification head"),
+        "{}",
+        ranked.stderr
+    );
     for wrong in [["--pooling", "sum"], ["--embd-normalize", "-2"]] {
         refuses(&run(model, &[&IDS[..], &wrong].concat()), 2, "TPC0400");
     }
@@ -148,4 +175,23 @@ fn what_a_model_cannot_give_is_refused() {
     assert_eq!(compiled.status, 0, "{}", compiled.stderr);
     let words = ["run", paths[1], paths[0], "--embeddings", "--tokens", "1,2"];
     refuses(&tpc(words), 2, "TPC0401");
+}
+
+#[test]
+fn a_plan_prints_commands_that_give_embeddings() {
+    let scratch = Scratch::new();
+    let model = scratch.model(BERT);
+    let words = [
+        "plan",
+        model.to_str().unwrap(),
+        "--devices",
+        "3090",
+        "--format",
+        "json",
+    ];
+    let plan = super::support::json(&words);
+    for engine in ["tpc", "llama.cpp"] {
+        let command = plan["commands"][engine].as_str().unwrap();
+        assert!(command.ends_with(" --embeddings"), "{command}");
+    }
 }

@@ -1,8 +1,8 @@
 //! RWKV 6 and 7, and the models that replace Qwen's attention by their recurrences.
 
 use crate::description::{
-    Arch, AttentionForm, BlockNorms, ChannelMix, EmbeddingForm, FfnForm, HeadForm, KeyUse, NormForm, Presence,
-    RecurrentForm, RecurrentLayers, RecurrentMixer, Rwkv6Form, Rwkv7Form,
+    Arch, AttentionForm, BlockNorms, ChannelMix, EmbeddingForm, FfnForm, HeadForm, KeyUse,
+    NormForm, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, Rwkv6Form, Rwkv7Form,
 };
 
 /// `arwkv7`: RWKV 7's recurrence with Qwen's norms and feed-forward network.

@@ -40,7 +40,8 @@ pub(crate) use mixers::Mixer;
 pub(crate) use model::{HParams, Join, NormHParams};
 pub(crate) use ngrams::NgramHParams;
 pub(crate) use recurrent::{
-    ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, Mamba1HParams, RecurrentHParams,
-    MIXES, Rwkv6HParams, Rwkv7HParams, ShortConvHParams, SsmHParams, TapsShape, WkvHeads,
+    ConvHParams, DeltaNetHParams, KdaHParams, LightningHParams, MIXES, Mamba1HParams,
+    RecurrentHParams, Rwkv6HParams, Rwkv7HParams, ShortConvHParams, SsmHParams, TapsShape,
+    WkvHeads,
 };
 pub(crate) use windows::{Reach, WindowSpan};

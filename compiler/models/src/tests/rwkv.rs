@@ -51,7 +51,10 @@ fn rwkv6_halves_its_stream_if_a_key_says_so() {
 fn rwkv7_mixes_the_first_layers_values_into_later_ones() {
     let graph = deep("rwkv7", 3);
     let loads = |tensor: &str| {
-        count(&graph, |op| matches!(op, Op::Weight(w) if w.tensor == tensor))
+        count(
+            &graph,
+            |op| matches!(op, Op::Weight(w) if w.tensor == tensor),
+        )
     };
     assert_eq!(loads("blk.0.time_mix_v1.weight"), 0);
     assert_eq!(loads("blk.1.time_mix_v1.weight"), 1);

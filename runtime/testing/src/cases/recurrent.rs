@@ -74,7 +74,11 @@ pub(super) fn gated_delta_net(_: &str, random: &Random) -> Case {
 }
 
 pub(super) fn wkv(_: &str, random: &Random) -> Case {
-    let (dk, dv, heads) = (random.pick(&[16, 5, 64]), random.within(1, 20), random.within(1, 4));
+    let (dk, dv, heads) = (
+        random.pick(&[16, 5, 64]),
+        random.within(1, 20),
+        random.within(1, 4),
+    );
     let (n_t, n_s) = (random.within(1, 6), random.within(1, 2));
     let scale = 1.0 / (dk as f64).sqrt();
     let keys = |scale| real(random, float(random), [dk, heads, n_t, n_s], scale);

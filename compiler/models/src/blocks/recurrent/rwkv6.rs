@@ -139,7 +139,11 @@ fn for_heads(
         return Ok(x);
     }
     let (size, shared): (Dim, Dim) = (hp.heads.size.n.into(), hp.kv_heads.into());
-    let x = b.reshape(x, [size.clone(), Dim::ONE, shared.clone(), b.n_tokens()], name)?;
+    let x = b.reshape(
+        x,
+        [size.clone(), Dim::ONE, shared.clone(), b.n_tokens()],
+        name,
+    )?;
     let dims = TensorType::new(DType::F32, [size, times.into(), shared, b.n_tokens()]).dims;
     let x = b.push(Repeat { dims }, vec![x], name)?;
     let width = hp.heads.size.n * hp.heads.count.n;

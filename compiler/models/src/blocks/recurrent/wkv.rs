@@ -67,7 +67,11 @@ pub(super) fn remember(
     }
     let [y, after] = b.push_pair(Wkv, operands, ["wkv_output", "wkv_states_updated"])?;
     kept.write(b, after)?;
-    b.reshape(y, [cx.model.hparams.n_embd.into(), b.n_tokens()], "wkv_output")
+    b.reshape(
+        y,
+        [cx.model.hparams.n_embd.into(), b.n_tokens()],
+        "wkv_output",
+    )
 }
 
 /// Returns `x: [n_embd, n_tokens]` as heads, `[head size, heads, n_tokens]`.
