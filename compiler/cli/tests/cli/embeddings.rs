@@ -176,3 +176,22 @@ fn what_a_model_cannot_give_is_refused() {
     let words = ["run", paths[1], paths[0], "--embeddings", "--tokens", "1,2"];
     refuses(&tpc(words), 2, "TPC0401");
 }
+
+#[test]
+fn a_plan_prints_commands_that_give_embeddings() {
+    let scratch = Scratch::new();
+    let model = scratch.model(BERT);
+    let words = [
+        "plan",
+        model.to_str().unwrap(),
+        "--devices",
+        "3090",
+        "--format",
+        "json",
+    ];
+    let plan = super::support::json(&words);
+    for engine in ["tpc", "llama.cpp"] {
+        let command = plan["commands"][engine].as_str().unwrap();
+        assert!(command.ends_with(" --embeddings"), "{command}");
+    }
+}

@@ -460,6 +460,7 @@ const MODULES: [(&str, &[&str]); 24] = [
             "prepared",
             "loader",
             "vocabulary",
+            "embed",
             "generate",
             "session_file",
             "rpc",

@@ -4,6 +4,7 @@ use tpc_passes::machine::Engine;
 use tpc_passes::place::{LayerPlace, LayerPlacement};
 
 use super::devices::{buffer, devices};
+use super::embeds::embeds;
 use super::path::{first_shard, is_address, path_word};
 use super::refusal::Refusal;
 use super::shell::ShellCommand;
@@ -176,6 +177,9 @@ fn words(
         "off"
     };
     put(&["-np", &placement.parallel.to_string(), "-fa", fused]);
+    if embeds(compiled) {
+        put(&["--embeddings"]);
+    }
     if placement.drafting == Drafting::Mtp {
         put(&["--spec-type", "draft-mtp"]);
     }

@@ -1,6 +1,7 @@
 //! Commands that run a plan with tpc, or with other engines that split in the same way.
 
 mod devices;
+mod embeds;
 mod llama_cpp;
 mod path;
 mod refusal;
@@ -15,6 +16,7 @@ use crate::foreign_types::ForeignTypes;
 use crate::pipeline::{CAPTURE, CompiledModel};
 use crate::placement::Placement;
 use devices::order;
+use embeds::embeds;
 use llama_cpp::{Family, by_layers, command};
 use path::{first_shard, is_address, path_word};
 
@@ -73,6 +75,9 @@ impl Commands {
         words.extend(placement.option_words(compiled.mode, compiled.main_device()));
         if placement.ctx_size.is_none() {
             words.extend(["-c".to_owned(), compiled.caches.n_ctx.to_string()]);
+        }
+        if embeds(compiled) {
+            words.push("--embeddings".to_owned());
         }
         let foreign = ForeignTypes::of_graph(&compiled.model.graph);
         let names = (foreign.as_ref().map(ForeignTypes::names))

@@ -64,7 +64,8 @@ impl Rwkv6HParams {
             Rwkv6Form::Gated => keys.count(KV)?,
         };
         let kv_heads = kv_heads.unwrap_or(heads.count.n);
-        keys.require_divisor(KV, kv_heads, HEAD, heads.count.n)?;
+        let of = "embedding_length / wkv.head_size";
+        keys.require_divisor(KV, kv_heads, of, heads.count.n)?;
         let mix = keys.require_size("time_mix_extra_dim")?;
         Ok(Rwkv6HParams {
             form,
