@@ -171,13 +171,6 @@ fn by_halves(
     which: &Heads<'_>,
     dk: Size,
 ) -> Result<Value, ArchError> {
-    if !dk.n.is_multiple_of(4) {
-        return Err(ArchError::OutOfRange {
-            key: format!("{}.attention.key_length", cx.model.arch.name),
-            found: dk.n.to_string(),
-            expected: "a multiple of 4".into(),
-        });
-    }
     let halves = [
         (dk.n / 2).into(),
         2.into(),

@@ -51,7 +51,7 @@ fn sum(
 ) -> Result<Value, ArchError> {
     let mut sum: Option<Value> = None;
     for (row, &x) in (first..).zip(inputs) {
-        let weight = b.slice(w, 0, row, Dim::ONE, name)?;
+        let weight = b.slice(w, 0, row, Dim::ONE, "mudd_weight")?;
         let term = b.mul(x, weight, name)?;
         sum = Some(match sum {
             None => term,

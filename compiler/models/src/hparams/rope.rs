@@ -40,10 +40,13 @@ pub(super) fn read(
         return Ok(Some(dk.map(|dk| fixed_rotation(form, dk, n_ctx_orig))));
     }
     if form.part == RotatedPart::HalfOfHead {
+        if let Some(dk) = dk.iter().find(|dk| !dk.is_multiple_of(4)) {
+            return Err(keys.out_of_range("attention.key_length", dk, "a multiple of 4"));
+        }
         let base = base(keys, form.base, dk[0])?;
         let half = |dk: u64| Rope {
             freq_base: base,
-            ..fixed_rotation(form, dk / 4 * 2, n_ctx_orig)
+            ..fixed_rotation(form, dk / 2, n_ctx_orig)
         };
         return Ok(Some(dk.map(half)));
     }

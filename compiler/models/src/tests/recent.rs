@@ -1,6 +1,6 @@
 //! Choices that few architectures make.
 
-use tpc_ir::op::{InputKind, NormKind, Op, TemperatureCurve, Unary, UnaryKind};
+use tpc_ir::op::{InputKind, NormKind, Op, TemperatureCurve};
 use tpc_ir::{Graph, Value};
 
 use super::dense::{attentions, count, deep, refused, states};
@@ -115,10 +115,8 @@ fn muse_spark_weighs_its_sums_and_scales_before_norms() {
     // Per layer: attention's output, each expert's output, the feed-forward output.
     assert_eq!(norms.len(), 6);
     let (op, operands) = named(&graph, "ffn_post_norm-0");
-    assert_eq!(
-        (op.name(), graph.value(operands[0]).name.as_str()),
-        ("norm", "norm_inp-0")
-    );
+    assert!(matches!(op, Op::Norm(_)));
+    assert_eq!(graph.value(operands[0]).name, "norm_inp-0");
     assert!(has(&graph, "blk.1.ffn_resid_beta.weight"));
     assert!(!has(&graph, "blk.0.post_attention_norm.weight"));
 }
@@ -162,7 +160,7 @@ fn beam_scales_its_sums_by_depth_and_unrotated_queries_by_a_power() {
         panic!("one temperature");
     };
     assert_eq!(temperature.curve, TemperatureCurve::Power);
-    assert_eq!(temperature.at(2047), 2f32.powf(0.1));
+    assert!((temperature.at(2047) - 2f32.powf(0.1)).abs() < 1e-6);
     assert_eq!(count(&graph, |op| op.name() == "rope"), 2);
 }
 
@@ -313,15 +311,6 @@ fn mistral_large_4_shares_caches_of_layers_that_rotate_alike() {
         widths[0].contains("[96,") && widths[1].contains("[64,"),
         "{widths:?}"
     );
-    let logs = |op: &Op| {
-        matches!(
-            op,
-            Op::Unary(Unary {
-                kind: UnaryKind::Log
-            })
-        )
-    };
-    assert_eq!(count(&plain, logs), 0);
     let mut pairs = metadata("mistral-large4");
     for (key, value) in keys([0, 0], [1, 0]) {
         set(&mut pairs, &format!("mistral-large4.{key}"), value);
