@@ -121,13 +121,19 @@ impl Golden {
     }
 }
 
-/// Computes the distance of `got` from `want` up to the shorter length. NaN or infinity gives [`Distance::INFINITE`].
+/// Computes the distance of `got` from `want` up to the shorter length. NaN or infinity gives [`Distance::INFINITE`], as
+/// does the lowest f32 in only one of the two: it hides a token. Where both hide a token, the distance is 0.
 pub fn distance(
     want: impl IntoIterator<Item = f64>,
     got: impl IntoIterator<Item = f64>,
 ) -> Distance {
     let (mut num, mut den, mut max) = (0.0, 0.0, 0.0_f64);
+    let hidden = f64::from(f32::MIN);
     for (a, b) in want.into_iter().zip(got) {
+        if a == hidden || b == hidden {
+            num += if a == b { 0.0 } else { f64::INFINITY };
+            continue;
+        }
         num += (a - b) * (a - b);
         den += a * a;
         max = max.max((a - b).abs());
@@ -168,6 +174,10 @@ mod tests {
     #[test]
     fn nan_is_infinitely_far() {
         assert_eq!(distance([1.0, f64::NAN], [1.0, 1.0]).nmse, f64::INFINITY);
+        let hidden = f64::from(f32::MIN);
+        assert_eq!(distance([1.0, hidden], [1.0, 1.0]).nmse, f64::INFINITY);
+        assert_eq!(distance([1.0, 0.0], [1.0, hidden]).nmse, f64::INFINITY);
+        assert_eq!(distance([2.0, hidden], [1.0, hidden]).nmse, 0.25);
         assert_eq!(
             distance([1.0, 2.0], [1.0, 2.0]),
             Distance {

@@ -14,10 +14,12 @@ pub enum ArchError {
     /// A metadata key is missing or of the wrong kind.
     #[error(transparent)]
     Metadata(#[from] GgufError),
-    #[error("architecture {found:?} is not supported{}", did_you_mean(.nearest))]
+    #[error("architecture {found:?} is not supported{}", why(.reason, .nearest))]
     Unsupported {
         found: String,
         nearest: Option<&'static str>,
+        /// The architecture's property that tpc lacks.
+        reason: Option<&'static str>,
     },
     #[error(
         "a context of {found} tokens is too long for {arch}: above {limit} tokens every KV head selects its own blocks, \
@@ -101,10 +103,12 @@ pub enum ArchError {
     },
 }
 
-fn did_you_mean(nearest: &Option<&'static str>) -> String {
-    nearest
-        .map(|name| format!("; did you mean {name:?}?"))
-        .unwrap_or_default()
+fn why(reason: &Option<&'static str>, nearest: &Option<&'static str>) -> String {
+    match (reason, nearest) {
+        (Some(reason), _) => format!(": {reason}"),
+        (None, Some(name)) => format!("; did you mean {name:?}?"),
+        (None, None) => String::new(),
+    }
 }
 
 /// Formats sizes as `[256, 512]`, without trailing 1s.

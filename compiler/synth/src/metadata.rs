@@ -3,8 +3,8 @@ use tpc_ir::op::NormKind;
 use super::spec::{PerLayer, Spec};
 use tpc_gguf::{MetaArray, MetaValue};
 use tpc_models::description::{
-    Direction, ExpertLayers, ExpertWidth, Experts, LatentForm, LogitScale, ModelResult, Presence,
-    RecurrentMixer, Residual, ScanHeads, Sections,
+    Activation, Direction, ExpertLayers, ExpertWidth, Experts, LatentForm, LogitScale, ModelResult,
+    Presence, RecurrentMixer, Residual, ScanHeads, Sections,
 };
 
 /// The factor of the logits, for architectures with a metadata key for it.
@@ -64,6 +64,13 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         LogitScale::Factor | LogitScale::FactorOr(_) => put("logit_scale", LOGIT_SCALE.into()),
         LogitScale::Divisor => put("logit_scale", (1.0 / LOGIT_SCALE).into()),
     }
+    if arch.ffn.activation == Activation::Xielu {
+        // These keys have no prefix.
+        for (key, numbers) in xielu(spec) {
+            out.push((key.to_owned(), numbers.into()));
+        }
+    }
+    let mut put = |key: &str, value: MetaValue| out.push((format!("{}.{key}", arch.name), value));
     if arch.residual == Residual::ByKey {
         put("use_parallel_residual", true.into());
     }
@@ -136,6 +143,21 @@ fn with_drafts(spec: &Spec, key: &str, value: &MetaValue) -> MetaValue {
         }
         _ => value.clone(),
     }
+}
+
+/// Returns a layer's parameters of xIELU, which differ between layers.
+fn xielu(spec: &Spec) -> [(&'static str, Vec<f32>); 4] {
+    let rising = |first: f32, step: f32| {
+        (0..spec.layers)
+            .map(|il| first + step * il as f32)
+            .collect()
+    };
+    [
+        ("xielu.alpha_n", rising(0.5, 0.25)),
+        ("xielu.alpha_p", rising(0.75, -0.25)),
+        ("xielu.beta", rising(0.5, 0.125)),
+        ("xielu.eps", rising(-1e-6, 0.0)),
+    ]
 }
 
 fn rotation(spec: &Spec) -> Vec<(&'static str, MetaValue)> {

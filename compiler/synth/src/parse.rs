@@ -395,6 +395,9 @@ fn meta_value(text: &str) -> MetaValue {
             _ => MetaValue::Array(MetaArray::U32(n)),
         };
     }
+    if let (Some(n), true) = (list::<i32>(text), several) {
+        return MetaValue::Array(MetaArray::I32(n));
+    }
     if let Some(x) = list::<f32>(text) {
         return match x[..] {
             [one] if !several => MetaValue::F32(one),

@@ -33,8 +33,15 @@ const SMALL_OF: &[(&str, &str)] = &[
          bailingmoe3.swiglu_clamp_shexp=5.0,bailingmoe3.expert_shared_count=1,\
          bailingmoe3.leading_dense_block_count=0,bailingmoe3.expert_gating_func=2",
     ),
+    (
+        "beam",
+        "layers=4,window=16,beam.attention.sliding_window_pattern=1/1/1/0,beam.rope.freq_base_swa=500.0,\
+         beam.attention.temperature_length=8,beam.leading_dense_block_count=1,beam.expert_weights_norm=true,\
+         beam.expert_weights_scale=2.5",
+    ),
     ("bert", "kv_heads=8"),
     ("bloom", "kv_heads=8"),
+    ("chameleon", "vocab=8200"),
     ("cogvlm", "kv_heads=8"),
     ("cohere2", "layers=4,window=16,tied=1"),
     (
@@ -94,6 +101,12 @@ const SMALL_OF: &[(&str, &str)] = &[
         "layers=4,window=16,exaone-moe.leading_dense_block_count=1,exaone-moe.expert_weights_norm=true,\
          exaone-moe.expert_weights_scale=2.5,exaone-moe.expert_gating_func=2",
     ),
+    (
+        "flint",
+        "layers=3,window=16,flint.attention.sliding_window_pattern=1/0/1,flint.attention.rope_pattern=1/1/0,\
+         flint.leading_dense_block_count=1,flint.expert_shared_count=1,flint.expert_shared_feed_forward_length=256,\
+         flint.expert_gating_func=2,flint.expert_weights_norm=true,flint.expert_weights_scale=1.5",
+    ),
     ("gemma2", "window=16,tied=1"),
     ("gemma3", "layers=6,window=16,tied=1"),
     (
@@ -137,6 +150,11 @@ const SMALL_OF: &[(&str, &str)] = &[
         "granitehybrid",
         "kv_heads=4/0,granitehybrid.ssm.inner_size=512",
     ),
+    (
+        "graniteswitch",
+        "graniteswitch.adapters.count=2,graniteswitch.adapters.lora_rank=8,graniteswitch.adapters.token_ids_activate=5/9,\
+         graniteswitch.adapters.token_ids_substitute=3/4",
+    ),
     ("grok", "grok.attention.output_scale=0.25"),
     (
         "grovemoe",
@@ -163,6 +181,13 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("jina-bert-v2", "kv_heads=8,biases=1"),
     ("jina-bert-v3", "kv_heads=8"),
     (
+        "k2-horizon",
+        "experts=4,experts_used=2,k2-horizon.expert_feed_forward_length=512,k2-horizon.leading_dense_block_count=1,\
+         k2-horizon.attention.group_norm_groups=2,k2-horizon.expert_shared_count=1,\
+         k2-horizon.attention.value_expert_count=4,k2-horizon.attention.value_expert_used_count=2,\
+         k2-horizon.expert_weights_norm=true,k2-horizon.expert_weights_scale=2.5",
+    ),
+    (
         "kimi-k3",
         "layers=4,kv_heads=4/0/0/4,kimi-k3.leading_dense_block_count=1,kimi-k3.expert_shared_count=1,\
          kimi-k3.expert_latent_length=128,kimi-k3.attn_res.block_size=2,kimi-k3.activation.situ_beta=4.0,\
@@ -172,6 +197,12 @@ const SMALL_OF: &[(&str, &str)] = &[
         "kimi-linear",
         "kv_heads=4/0,kimi-linear.attention.q_lora_rank=0,kimi-linear.expert_shared_count=1,\
          kimi-linear.expert_gating_func=2",
+    ),
+    (
+        "kolibri1",
+        "layers=3,window=16,kolibri1.attention.sliding_window_pattern=1/0/1,kolibri1.expert_shared_count=1,\
+         kolibri1.expert_shared_feed_forward_length=256,kolibri1.expert_gating_func=2,\
+         kolibri1.expert_weights_norm=true",
     ),
     (
         "laguna",
@@ -184,6 +215,21 @@ const SMALL_OF: &[(&str, &str)] = &[
         "layers=3,kv_heads=4/0/4,lfm2moe.leading_dense_block_count=1,lfm2moe.expert_gating_func=2",
     ),
     ("llama4", "layers=4"),
+    (
+        "lfm3",
+        "layers=3,kv_heads=4/0/4,window=16,lfm3.attention.sliding_window_pattern=1/0/0,lfm3.rope.freq_base_swa=500.0",
+    ),
+    (
+        "limite",
+        "layers=4,window=16,limite.attention.scale=0.125,limite.attention.xsa_epsilon=0.000001,\
+         limite.final_logit_sigmoid_capping=15.0/1.0/3.0,limite.mudd.tap_count=3,\
+         limite.mudd.feed_forward_length=16,limite.mudd.tap_indices=-1/-1/-1/-1/-1/-1/0/1/2/0/2/3",
+    ),
+    (
+        "maion-coder",
+        "layers=4,window=16,maion-coder.attention.sliding_window_pattern=1/1/0/1,\
+         maion-coder.interleave_moe_layer_step=2,maion-coder.moe_latent_size=128",
+    ),
     (
         "maple",
         "layers=4,window=16,maple.attention.sliding_window_pattern=1/1/1/0,maple.swiglu_clamp_exp=0.5",
@@ -210,7 +256,23 @@ const SMALL_OF: &[(&str, &str)] = &[
         "modern-bert",
         "layers=4,kv_heads=8,window=16,modern-bert.rope.freq_base_swa=500.0",
     ),
+    (
+        "mistral-large4",
+        "layers=4,mistral-large4.attention.layer_norm_epsilon=0.00001,\
+         mistral-large4.attention.rope_pattern=1/0/1/0,mistral-large4.attention.kv_source_map=0/1/0/1,\
+         mistral-large4.attention.indexer.types=1/0/1/1,mistral-large4.attention.indexer.head_count=4,\
+         mistral-large4.attention.indexer.key_length=64,mistral-large4.attention.indexer.top_k=8,\
+         mistral-large4.leading_dense_block_count=1,mistral-large4.expert_shared_count=1,\
+         mistral-large4.expert_gating_func=2,mistral-large4.expert_weights_norm=true,\
+         mistral-large4.expert_weights_scale=1.5",
+    ),
     ("muse-glimmer", "layers=4,window=16"),
+    (
+        "muse-spark",
+        "layers=3,window=16,muse-spark.attention.sliding_window_pattern=1/0/1,muse-spark.rope.freq_base_swa=500.0,\
+         muse-spark.post_norm_epsilon=0.001,muse-spark.final_logit_softcapping=20.0,muse-spark.moe_latent_size=128,\
+         muse-spark.expert_gating_func=2,muse-spark.expert_weights_norm=true,muse-spark.expert_weights_scale=1.5",
+    ),
     ("nanbeige", "nanbeige.num_loops=2"),
     (
         "nemotron_h",
@@ -234,6 +296,7 @@ const SMALL_OF: &[(&str, &str)] = &[
         "plamo3",
         "window=16,plamo3.attention.sliding_window_pattern=2",
     ),
+    ("plm", "kv_heads=8"),
     ("pockettts", "kv_heads=8,tied=1"),
     ("qwen", "kv_heads=8"),
     ("qwen2vl", "qwen2vl.rope.dimension_sections=8/4/4/0"),
@@ -255,12 +318,23 @@ const SMALL_OF: &[(&str, &str)] = &[
     ("rwkv6", "kv_heads=8,rwkv6.rescale_every_n_layers=2"),
     ("rwkv7", "kv_heads=8"),
     (
+        "sensenova_u1",
+        "sensenova_u1.rope.freq_base_spatial=10000.0",
+    ),
+    (
         "smallthinker",
         "layers=5,window=16,smallthinker.expert_gating_func=2",
     ),
     (
         "spark2_5",
         "layers=4,window=16,spark2_5.attention.sliding_window_pattern=1/1/1/0,spark2_5.rope.freq_base_swa=500.0",
+    ),
+    (
+        "step35",
+        "layers=4,heads=8/12/12/8,window=16,step35.attention.sliding_window_pattern=0/1/1/0,\
+         step35.rope.freq_base_swa=500.0,step35.expert_shared_feed_forward_length=256,\
+         step35.expert_weights_norm=true,step35.expert_weights_scale=3.0,step35.swiglu_clamp_exp=0.5,\
+         step35.swiglu_clamp_shexp=0.75",
     ),
 ];
 

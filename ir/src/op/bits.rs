@@ -33,7 +33,7 @@ mod tests {
     use std::collections::HashSet;
 
     use crate::Op;
-    use crate::op::{NormKind, Scale, Temperature};
+    use crate::op::{NormKind, Scale, Temperature, TemperatureCurve};
 
     fn scale(scale: f32, bias: f32) -> Op {
         Scale { scale, bias }.into()
@@ -60,8 +60,14 @@ mod tests {
             scale,
             length,
             offset,
+            curve: TemperatureCurve::Logarithm,
+        };
+        let power = Temperature {
+            curve: TemperatureCurve::Power,
+            ..of(0.5, 2, 1.0)
         };
         let all = [
+            power,
             of(0.5, 2, 1.0),
             of(0.25, 2, 1.0),
             of(0.5, 3, 1.0),

@@ -135,24 +135,44 @@ impl Weight {
     }
 }
 
-/// A position-dependent factor on queries: `1 + scale · ln(1 + ⌊(position + offset) / length⌋)`.
+/// A position-dependent factor on queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Temperature {
-    /// Weight of the logarithm.
+    /// Weight of the logarithm, or the power.
     pub scale: f32,
     /// Number of positions per step, at least 1.
     pub length: u64,
     /// Summand added to the position.
     pub offset: f32,
+    /// The formula.
+    pub curve: TemperatureCurve,
 }
 
-eq_by_bits!(Temperature { scale, offset; length });
+eq_by_bits!(Temperature { scale, offset; length, curve });
+
+/// The formula of a [`Temperature`], with `x = (position + offset) / length`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TemperatureCurve {
+    /// `1 + scale · ln(1 + ⌊x⌋)`
+    Logarithm,
+    /// `(1 + x)` to the power `scale`
+    Power,
+}
 
 impl Temperature {
     /// Returns the factor at a position.
     pub fn at(&self, position: u32) -> f32 {
-        let steps = ((position as f32 + self.offset) / self.length as f32).floor();
-        (1.0 + f64::from(self.scale) * (f64::from(steps) + 1.0).ln()) as f32
+        let scale = f64::from(self.scale);
+        match self.curve {
+            TemperatureCurve::Logarithm => {
+                let steps = ((position as f32 + self.offset) / self.length as f32).floor();
+                (1.0 + scale * (f64::from(steps) + 1.0).ln()) as f32
+            }
+            TemperatureCurve::Power => {
+                let x = (f64::from(position) + f64::from(self.offset)) / self.length as f64;
+                (scale * x.ln_1p()).exp() as f32
+            }
+        }
     }
 }
 
@@ -219,6 +239,7 @@ impl InputKind {
 const TEMPERATURE: &str = "temperature";
 
 const MASK_BATCH_NEAR: &str = "mask_batch_near";
+const TEMPERATURE_POWER: &str = "temperature_power";
 
 const NEXT_TOKENS: &str = "next_tokens";
 
@@ -247,12 +268,18 @@ impl OpDef for Input {
                     ("kind", Attr::Word(MASK_BATCH_NEAR.to_owned())),
                     ("distance", Attr::from(*distance)),
                 ],
-                InputKind::Temperature(t) => vec![
-                    ("kind", Attr::Word(TEMPERATURE.to_owned())),
-                    ("scale", Attr::Float(t.scale)),
-                    ("length", Attr::from(t.length)),
-                    ("offset", Attr::Float(t.offset)),
-                ],
+                InputKind::Temperature(t) => {
+                    let kind = match t.curve {
+                        TemperatureCurve::Logarithm => TEMPERATURE,
+                        TemperatureCurve::Power => TEMPERATURE_POWER,
+                    };
+                    vec![
+                        ("kind", Attr::Word(kind.to_owned())),
+                        ("scale", Attr::Float(t.scale)),
+                        ("length", Attr::from(t.length)),
+                        ("offset", Attr::Float(t.offset)),
+                    ]
+                }
                 _ => Vec::new(),
             },
         }
@@ -265,7 +292,12 @@ impl OpDef for Input {
             });
         }
         let word = require("kind", attrs.word("kind")?)?;
-        if word == TEMPERATURE {
+        let curve = match word.as_str() {
+            TEMPERATURE => Some(TemperatureCurve::Logarithm),
+            TEMPERATURE_POWER => Some(TemperatureCurve::Power),
+            _ => None,
+        };
+        if let Some(curve) = curve {
             let length = require("length", attrs.int("length")?)?;
             if length == 0 {
                 return Err(AttrError::Kind {
@@ -277,6 +309,7 @@ impl OpDef for Input {
                 scale: require("scale", attrs.float("scale")?)?,
                 length,
                 offset: require("offset", attrs.float("offset")?)?,
+                curve,
             });
             return Ok(Input { kind });
         }
@@ -301,7 +334,7 @@ impl OpDef for Input {
         known.map(|(_, kind)| Input { kind }).ok_or(AttrError::Kind {
             name: "kind",
             expected: "tokens, positions, positions_mrope, cache_rows, cache_rows_swa, mask, mask_swa, mask_batch, mask_batch_near, output_rows, \
-                       state_cells, state_kept, temperature, next_tokens, block_seen, block_tail, block_last or block_start",
+                       state_cells, state_kept, temperature, temperature_power, next_tokens, block_seen, block_tail, block_last or block_start",
         })
     }
 

@@ -58,7 +58,7 @@ pub use expert::{AddId, MulMatId};
 pub use head_groups::{HeadGrouping, HeadGroups, head_groups};
 pub use hyper::HcComb;
 pub use indexer::LightningIndexer;
-pub use leaf::{Input, InputKind, State, Temperature, Weight};
+pub use leaf::{Input, InputKind, State, Temperature, TemperatureCurve, Weight};
 pub use local::{LocalCtx, ShardedTensor};
 pub use matmul::MulMat;
 pub use ngram::NgramRows;

@@ -59,6 +59,18 @@ pub(super) fn activate(
     }
 }
 
+/// Applies the layer's xIELU.
+pub(super) fn xielu(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let hp = cx.layer.xielu;
+    let hp = hp.expect("invariant: layers have the parameters of the description's activation");
+    b.push(hp.op(), vec![x], name)
+}
+
 /// Applies SiTU, a SiLU with soft bounds on gate and up.
 fn situ(
     b: &mut Builder<'_>,

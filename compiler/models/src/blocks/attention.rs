@@ -1,3 +1,5 @@
+use std::f32::consts::{LN_2, LOG2_E};
+
 use tpc_ir::op::{Clamp, FlashAttn, InputKind, Unary, UnaryKind};
 use tpc_ir::{Dim, Value};
 
@@ -9,12 +11,13 @@ use super::mask::visible_cells;
 use super::norm;
 use super::qk_norm::{Heads, QUERIES, heads};
 use super::rotation::Rotation;
+use super::{adapters, own_value, token_values, value_experts};
 use crate::description::{
     Direction, GateWidth, OutGate, Presence, QkvForm, ScaleOn, TemperatureForm, ValueNorm,
     ValueSource,
 };
 use crate::error::ArchError;
-use crate::hparams::{HeadElements, Reach, RopeUse, WindowSpan};
+use crate::hparams::{HeadElements, LayerFfn, Reach, RopeUse, WindowSpan};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
@@ -57,7 +60,7 @@ pub(crate) fn attention(
     }
     q = apply_temperature(b, cx, q)?;
     let new = match qkv.kv {
-        Some([k, v]) => Some([heads(b, cx, k, &keys)?, values(b, cx, v)?]),
+        Some([k, v]) => Some([heads(b, cx, k, &keys)?, values(b, cx, x, v)?]),
         None => None,
     };
     let scale = match form.scale_on {
@@ -70,19 +73,23 @@ pub(crate) fn attention(
         scale,
     };
     let y = attend_to_new(b, cx, q, new, attending)?;
+    let y = match new {
+        Some([_, v]) => own_value::subtract(b, cx, y, v)?,
+        None => y,
+    };
+    let y = match form.out_norm {
+        ValueNorm::None => y,
+        ValueNorm::Head => norm::without_weight(b, &cx.model, y, "kqv_normed")?,
+    };
     let y = apply_gate(b, cx, x, y, layer.heads.dv)?;
     let mut y = b.reshape(y, [layer.out_width.n.into(), b.n_tokens()], "kqv_out")?;
     if let Some(gate) = gate {
         y = b.mul(y, gate, "kqv_gated")?;
     }
-    let y = b.linear(
-        "attn_output",
-        y,
-        [layer.out_width, hp.embd()],
-        form.out_bias,
-        TensorRole::Matrix,
-        "attn_out",
-    )?;
+    let (sizes, role) = ([layer.out_width, hp.embd()], TensorRole::Matrix);
+    let heads = y;
+    let y = b.linear("attn_output", y, sizes, form.out_bias, role, "attn_out")?;
+    let y = adapters::add(b, cx, "attn_output", sizes, heads, y)?;
     match hp.attention.value_scale {
         Some(scale) => b.scale(y, scale, "attn_out_scaled"),
         None => Ok(y),
@@ -90,13 +97,19 @@ pub(crate) fn attention(
 }
 
 /// Returns the values per head, `[head size, heads, n_tokens]`, after their optional norm.
-fn values(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Value, ArchError> {
+fn values(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    x: Value,
+    v: Value,
+) -> Result<Value, ArchError> {
     let layer = cx.layer;
     let dims = [layer.heads.dv.into(), layer.n_head_kv.into(), b.n_tokens()];
-    let x = b.reshape(x, dims, "Vcur")?;
+    let v = b.reshape(v, dims, "Vcur")?;
+    let v = token_values::add(b, cx, x, v)?;
     match cx.model.arch.attention.value_norm {
-        ValueNorm::None => Ok(x),
-        ValueNorm::Head => norm::without_weight(b, &cx.model, x, "Vcur_normed"),
+        ValueNorm::None => Ok(v),
+        ValueNorm::Head => norm::without_weight(b, &cx.model, v, "Vcur_normed"),
     }
 }
 
@@ -107,7 +120,10 @@ pub(super) fn apply_temperature(
     q: Value,
 ) -> Result<Value, ArchError> {
     let form = cx.model.arch.attention.temperature;
-    let of_unrotated = matches!(form, TemperatureForm::Unrotated { .. });
+    let of_unrotated = matches!(
+        form,
+        TemperatureForm::Unrotated { .. } | TemperatureForm::UnrotatedPower { .. }
+    );
     let temperature = cx.model.hparams.attention.temperature;
     let temperature = temperature.filter(|_| !of_unrotated || cx.layer.rope == RopeUse::Unrotated);
     let Some(temperature) = temperature else {
@@ -216,7 +232,7 @@ fn out_gate(
     q: Value,
 ) -> Result<(Value, Option<Value>), ArchError> {
     match cx.model.arch.attention.out_gate {
-        OutGate::None | OutGate::Projected(..) => return Ok((q, None)),
+        OutGate::None | OutGate::Projected(..) | OutGate::Softplus2(..) => return Ok((q, None)),
         OutGate::WithQueries => {}
     }
     let layer = cx.layer;
@@ -241,8 +257,10 @@ pub(super) fn apply_gate(
 ) -> Result<Value, ArchError> {
     const TENSOR: &str = "attn_gate";
     let heads = cx.layer.n_head;
-    let OutGate::Projected(kind, width, presence) = cx.model.arch.attention.out_gate else {
-        return Ok(y);
+    let (kind, width, presence) = match cx.model.arch.attention.out_gate {
+        OutGate::None | OutGate::WithQueries => return Ok(y),
+        OutGate::Projected(kind, width, presence) => (Some(kind), width, presence),
+        OutGate::Softplus2(width, presence) => (None, width, presence),
     };
     let weight = b.tensor_name(TENSOR, "weight");
     let each = match width {
@@ -259,8 +277,22 @@ pub(super) fn apply_gate(
         return Ok(y);
     };
     let gate = b.mul_mat(weight, x, "attn_gate")?;
-    let gate = b.reshape(gate, [each.into(), heads.into(), b.n_tokens()], "attn_gate")?;
-    let gate = b.push(Unary { kind }, vec![gate], "attn_gate_act")?;
+    let mut gate = b.reshape(gate, [each.into(), heads.into(), b.n_tokens()], "attn_gate")?;
+    let bias = b.tensor_name(TENSOR, "bias");
+    let per_head = [Size::new(heads, "attention.head_count")];
+    let presence = cx.model.arch.attention.gate_bias;
+    if let Some(bias) = b.optional(&bias, &per_head, TensorRole::Bias, presence)? {
+        let bias = b.reshape(bias, [Dim::ONE, heads.into()], "attn_gate_bias")?;
+        gate = b.add(gate, bias, "attn_gate_biased")?;
+    }
+    let gate = match kind {
+        Some(kind) => b.push(Unary { kind }, vec![gate], "attn_gate_act")?,
+        None => {
+            let gate = b.scale(gate, LN_2, "attn_gate_natural")?;
+            let gate = b.unary(&[UnaryKind::Softplus], gate, "attn_gate_act")?;
+            b.scale(gate, LOG2_E, "attn_gate_act")?
+        }
+    };
     b.mul(y, gate, "attn_gated")
 }
 
@@ -283,6 +315,10 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
     let one = |b: &mut Builder<'_>, tensor, width, name| {
         let (sizes, role) = ([embd, width], TensorRole::Matrix);
         let y = b.linear(tensor, x, sizes, form.qkv_bias, role, name)?;
+        let y = match tensor {
+            "attn_qkv" => y,
+            _ => adapters::add(b, cx, tensor, sizes, x, y)?,
+        };
         clamp(b, cx, y)
     };
     if layer.kv_from.is_some() {
@@ -298,17 +334,26 @@ fn project(b: &mut Builder<'_>, cx: &LayerContext<'_>, x: Value) -> Result<Qkv, 
             QkvForm::Separate | QkvForm::Fused => [q, q + k],
         };
         let mut part = |start, len: u64, name| b.slice(y, 0, start, Dim::constant(len), name);
+        let [q, k, v] = [
+            part(0, q, "Qcur")?,
+            part(keys, k, "Kcur")?,
+            part(values, v, "Vcur")?,
+        ];
         return Ok(Qkv {
-            q: part(0, q, "Qcur")?,
-            kv: Some([part(keys, k, "Kcur")?, part(values, v, "Vcur")?]),
+            q: adapters::add(b, cx, "attn_q", [embd, layer.q_projected], x, q)?,
+            kv: Some([
+                adapters::add(b, cx, "attn_k", [embd, layer.k_width], x, k)?,
+                adapters::add(b, cx, "attn_v", [embd, layer.v_width], x, v)?,
+            ]),
         });
     }
     let q = one(b, "attn_q", layer.q_projected, "Qcur")?;
     let k = one(b, "attn_k", layer.k_width, "Kcur")?;
-    let v = if has_values(b, cx)? {
-        one(b, "attn_v", layer.v_width, "Vcur")?
-    } else {
-        k
+    let routed = cx.model.hparams.attention.value_experts.as_ref();
+    let v = match (routed, layer.ffn) {
+        (Some(hp), Some(LayerFfn::Experts(_))) => value_experts::values(b, cx, hp, x)?,
+        _ if has_values(b, cx)? => one(b, "attn_v", layer.v_width, "Vcur")?,
+        _ => k,
     };
     let kv = Some([k, v]);
     Ok(Qkv { q, kv })
@@ -319,7 +364,9 @@ fn has_values(b: &mut Builder<'_>, cx: &LayerContext<'_>) -> Result<bool, ArchEr
     let (embd, layer) = (cx.model.hparams.embd(), cx.layer);
     let presence = match cx.model.arch.attention.value_source {
         ValueSource::ProjectedOrKeys if layer.k_width.n == layer.v_width.n => Presence::Optional,
-        ValueSource::ProjectedOrKeys | ValueSource::Projected => Presence::Required,
+        ValueSource::ProjectedOrKeys
+        | ValueSource::Projected
+        | ValueSource::RoutedBesideExperts => Presence::Required,
     };
     let name = b.tensor_name("attn_v", "weight");
     let sizes = [embd, layer.v_width];

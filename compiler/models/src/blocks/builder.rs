@@ -53,6 +53,8 @@ pub(crate) struct Builder<'a> {
     selection: Option<Value>,
     first_values: Option<Value>,
     kept: Vec<KeptStream>,
+    layer_inputs: Vec<Value>,
+    adapters: Option<Value>,
     states: Vec<Output>,
 }
 
@@ -72,6 +74,8 @@ impl<'a> Builder<'a> {
             selection: None,
             first_values: None,
             kept: Vec::new(),
+            layer_inputs: Vec::new(),
+            adapters: None,
             states: Vec::new(),
         }
     }
@@ -313,6 +317,26 @@ impl<'a> Builder<'a> {
         &self.kept
     }
 
+    /// Records the tokens' adapters.
+    pub(crate) fn note_adapters(&mut self, ids: Value) {
+        self.adapters = Some(ids);
+    }
+
+    pub(crate) fn adapters(&self) -> Option<Value> {
+        self.adapters
+    }
+
+    /// Records the next layer's input.
+    pub(crate) fn note_input(&mut self, x: Value) {
+        self.layer_inputs.push(x);
+    }
+
+    /// Returns the recorded input of a layer.
+    pub(crate) fn input_of(&self, layer: u32) -> Value {
+        let input = self.layer_inputs.get(layer as usize);
+        *input.expect("invariant: a layer mixes inputs of layers up to itself")
+    }
+
     pub(crate) fn state(&mut self, name: &str, ty: TensorType) -> Value {
         let op = State {
             name: name.to_owned(),
@@ -417,6 +441,17 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn scale(&mut self, x: Value, scale: f32, name: &str) -> Result<Value, ArchError> {
         self.push(Scale { scale, bias: 0.0 }, vec![x], name)
+    }
+
+    /// Appends `scale · x + bias`.
+    pub(crate) fn line(
+        &mut self,
+        x: Value,
+        scale: f32,
+        bias: f32,
+        name: &str,
+    ) -> Result<Value, ArchError> {
+        self.push(Scale { scale, bias }, vec![x], name)
     }
 
     pub(crate) fn reshape<const K: usize>(

@@ -3,38 +3,21 @@ use tpc_ir::{Dim, Value};
 
 use super::builder::Builder;
 use super::context::Context;
-use super::norm;
+use super::table::{scale, table};
+use super::{norm, switch};
 use crate::description::Presence;
 use crate::error::ArchError;
 use crate::size::Size;
 use crate::source::TensorRole;
-
-/// Returns the token embedding, `[n_embd, n_vocab]`.
-pub(super) fn table(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
-    let sizes = [cx.hparams.embd(), vocabulary(cx)];
-    let (name, role) = ("token_embd.weight", TensorRole::Embedding);
-    match b.optional(name, &sizes, role, cx.arch.embedding.table)? {
-        Some(table) => Ok(table),
-        None => b.require("output.weight", &sizes, TensorRole::Output),
-    }
-}
-
-pub(super) fn vocabulary(cx: &Context<'_>) -> Size {
-    Size {
-        n: cx.hparams.n_vocab,
-        from: "the vocabulary (tokenizer.ggml.tokens or vocab_size)",
-    }
-}
 
 /// Returns the first layer's input, `[n_embd, n_tokens]`.
 pub(crate) fn embedding(b: &mut Builder<'_>, cx: &Context<'_>) -> Result<Value, ArchError> {
     let form = &cx.arch.embedding;
     let embd = table(b, cx)?;
     let tokens = b.input(InputKind::Tokens);
-    let mut x = b.push(GetRows { window: None }, vec![embd, tokens], "embd")?;
-    if let Some(scale) = cx.hparams.embedding.scale {
-        x = b.scale(x, scale, "inp_scaled")?;
-    }
+    let x = b.push(GetRows { window: None }, vec![embd, tokens], "embd")?;
+    let x = scale(b, cx, x)?;
+    let mut x = switch::switch(b, cx, x)?;
     if form.plain_norm {
         x = norm::without_weight(b, cx, x, "inp_norm")?;
     }

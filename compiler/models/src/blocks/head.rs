@@ -1,10 +1,10 @@
 use tpc_ir::Value;
-use tpc_ir::op::{GetRows, InputKind, Unary, UnaryKind};
+use tpc_ir::op::{Concat, Fill, GetRows, InputKind, Scale, Unary, UnaryKind};
 
 use super::builder::Builder;
 use super::context::Context;
-use super::embedding::{table, vocabulary};
 use super::norm;
+use super::table::{table, vocabulary};
 use crate::description::{ModelResult, Presence};
 use crate::error::ArchError;
 use crate::source::TensorRole;
@@ -99,5 +99,42 @@ fn scale_logits(b: &mut Builder<'_>, cx: &Context<'_>, mut x: Value) -> Result<V
         x = b.push(Unary { kind }, vec![x], "result_bounded")?;
         x = b.scale(x, cap, NAME)?;
     }
-    Ok(x)
+    if let Some([height, shift, width]) = cx.hparams.logits.sigmoid {
+        let line = Scale {
+            scale: 1.0 / width,
+            bias: shift / width,
+        };
+        x = b.push(line, vec![x], "result_scaled")?;
+        x = b.unary(&[UnaryKind::Sigmoid], x, "result_bounded")?;
+        x = b.scale(x, height, NAME)?;
+    }
+    match cx.arch.head.hidden {
+        Some(tokens) => hide(b, cx, tokens, x),
+        None => Ok(x),
+    }
+}
+
+/// Gives the tokens from `start` on, up to `end`, the lowest logit.
+fn hide(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    [start, end]: [u64; 2],
+    x: Value,
+) -> Result<Value, ArchError> {
+    const PARTS: &str = "result_parts";
+    let n_vocab = cx.hparams.n_vocab;
+    let end = end.min(n_vocab);
+    if start >= end {
+        return Ok(x);
+    }
+    let first = b.slice(x, 0, 0, start.into(), PARTS)?;
+    let hidden = b.slice(x, 0, start, (end - start).into(), PARTS)?;
+    let hidden = b.push(Fill { value: f32::MIN }, vec![hidden], PARTS)?;
+    let x_of = |b: &mut Builder<'_>, parts, name| b.push(Concat { axis: 0 }, parts, name);
+    if end == n_vocab {
+        return x_of(b, vec![first, hidden], NAME);
+    }
+    let last = b.slice(x, 0, end, (n_vocab - end).into(), PARTS)?;
+    let joined = x_of(b, vec![first, hidden], PARTS)?;
+    x_of(b, vec![joined, last], NAME)
 }

@@ -13,10 +13,10 @@ use super::builder::Builder;
 use super::context::LayerContext;
 use super::kv_cache::{self, CacheKind};
 use super::mask::visible_cells;
-use super::{indexer, norm, rope};
-use crate::description::{LatentForm, Presence};
+use super::{indexer, log_scale, norm, rope};
+use crate::description::{LatentForm, Presence, RopeLayers};
 use crate::error::ArchError;
-use crate::hparams::{HeadElements, LatentHParams};
+use crate::hparams::{HeadElements, LatentHParams, RopeUse};
 use crate::size::Size;
 use crate::source::{Form, TensorRole};
 
@@ -27,8 +27,13 @@ pub(crate) fn latent(
     hp: &LatentHParams,
     x: Value,
 ) -> Result<Value, ArchError> {
+    let plain = hp.without_rotation();
+    let hp = if has_no_rotated_part(cx) { &plain } else { hp };
     let queries = queries(b, cx, hp, x)?;
-    let shared = shared_kv(b, cx, hp, x)?;
+    let shared = match cx.layer.kv_from {
+        None => Some(shared_kv(b, cx, hp, x)?),
+        Some(_) => None,
+    };
     let (absorbed, expanded) = match hp.form {
         LatentForm::Absorbed => (Form::Usual, Form::Unusual),
         LatentForm::Expanded => (Form::Unusual, Form::Usual),
@@ -36,11 +41,13 @@ pub(crate) fn latent(
     let has_absorbed = b.offers(&b.tensor_name("attn_k_b", "weight"), absorbed);
     let has_expanded = b.offers(&b.tensor_name("attn_kv_b", "weight"), expanded);
     // If the file has neither form, the error names the tensors of the usual form.
-    let y = if has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded) {
-        let mask = indexer::mask(b, cx, x, queries.latent)?;
-        absorbed_heads(b, cx, hp, &queries, &shared, mask)?
-    } else {
-        expanded_heads(b, cx, hp, &queries, &shared)?
+    let absorbs = has_absorbed || (hp.form == LatentForm::Absorbed && !has_expanded);
+    let y = match &shared {
+        Some(shared) if !absorbs => expanded_heads(b, cx, hp, &queries, shared)?,
+        shared => {
+            let mask = indexer::mask(b, cx, x, queries.latent)?;
+            absorbed_heads(b, cx, hp, &queries, shared.as_ref(), mask)?
+        }
     };
     let y = attention::apply_gate(b, cx, x, y, hp.dv.n)?;
     let out = Size::product(
@@ -61,6 +68,13 @@ pub(crate) fn latent(
         TensorRole::Matrix,
         "attn_out",
     )
+}
+
+/// True if this layer's heads have no rotated part.
+fn has_no_rotated_part(cx: &LayerContext<'_>) -> bool {
+    let rope = cx.model.arch.attention.rope.as_ref();
+    let listed = rope.is_some_and(|rope| rope.layers == RopeLayers::ListedOrPlain);
+    listed && cx.layer.rope == RopeUse::Unrotated
 }
 
 /// Query heads, `[.., heads, n_tokens]`.
@@ -165,7 +179,7 @@ fn absorbed_heads(
     cx: &LayerContext<'_>,
     hp: &LatentHParams,
     queries: &Queries,
-    shared: &SharedKv,
+    shared: Option<&SharedKv>,
     mask: Option<Value>,
 ) -> Result<Value, ArchError> {
     let heads = Size {
@@ -190,10 +204,18 @@ fn absorbed_heads(
     };
     let q = join_parts(b, q, queries.rotated, "Qcur")?;
     let q = attention::apply_temperature(b, cx, q)?;
-    let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
-    let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
-    let k = join_parts(b, latent, shared.rotated, "Kcur")?;
-    let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
+    let q = log_scale::apply(b, cx, "attn_ssmax", cx.layer.n_head, q)?;
+    let k = match shared {
+        Some(shared) => {
+            let latent = [hp.rank.n.into(), Dim::ONE, b.n_tokens()];
+            let latent = b.reshape(shared.latent, latent, "kv_cmpr")?;
+            let k = join_parts(b, latent, shared.rotated, "Kcur")?;
+            let k = kv_cache::store(b, cx, CacheKind::Keys, k)?;
+            b.note_caches(cx.layer.index, [k, k]);
+            k
+        }
+        None => b.caches_of(cx.layer)[0],
+    };
     let v = match hp.rotated {
         0 => k,
         _ => b.slice(k, 0, 0, hp.rank.n.into(), "cache_v")?,

@@ -4,12 +4,16 @@ use super::builder::Builder;
 use super::context::LayerContext;
 use super::ffn;
 use super::ffn_input::FfnInput;
-use super::{attention, compressed, hyper, latent, ngrams, norm, per_layer, recurrent, residual};
+use super::residual_sum::{self, Sublayer};
+use super::{
+    attention, compressed, hyper, latent, ngrams, norm, per_layer, post_norm, recurrent, residual,
+    taps,
+};
 use crate::description::{Presence, Sublayers};
 use crate::error::ArchError;
 use crate::hparams::{HyperHParams, Join, LayerFfn, Mixer};
 use crate::size::Size;
-use crate::source::{Form, TensorRole};
+use crate::source::TensorRole;
 
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LayerInputs {
@@ -118,18 +122,22 @@ fn sequential(
     sublayers: SublayerPair<'_>,
     x: Value,
 ) -> Result<Value, ArchError> {
+    if cx.model.hparams.residual.swin {
+        return after_sublayers(b, cx, sublayers, x);
+    }
     let norms = &cx.model.arch.norms;
+    let layer = x;
+    let [input, x] = taps::mix(b, cx, x)?;
     let optional = norms.first_optional && cx.layer.index == 0;
     let y = if optional && !has_norm(b, cx, norms.pre_attention)? {
-        x
+        input
     } else {
-        normalise(b, cx, norms.pre_attention, x, "attn_norm")?
+        normalise(b, cx, norms.pre_attention, input, "attn_norm")?
     };
     let y = mix(b, cx, sublayers.mixer, y)?;
-    let y = normalise_output(b, cx, norms.post_attention, y, "attn_post_norm")?;
+    let y = post_norm::mixed(b, cx, y)?;
     let y = scale_residual(b, cx, y)?;
-    let layer = x;
-    let x = b.add(y, x, "ffn_inp")?;
+    let x = residual_sum::add(b, cx, Sublayer::Mixer, [x, y], "ffn_inp")?;
     let y = normalise(b, cx, norms.pre_ffn, x, "ffn_norm")?;
     let stream = x;
     let input = FfnInput {
@@ -138,8 +146,30 @@ fn sequential(
         layer,
     };
     let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
-    let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
+    let y = post_norm::fed(b, cx, y)?;
     let y = scale_residual(b, cx, y)?;
+    residual_sum::add(b, cx, Sublayer::Ffn, [x, y], "l_out")
+}
+
+/// Appends a layer whose norms normalise the sublayers' outputs. The feed-forward network reads attention's output.
+fn after_sublayers(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    sublayers: SublayerPair<'_>,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let norms = &cx.model.arch.norms;
+    let layer = x;
+    let y = mix(b, cx, sublayers.mixer, x)?;
+    let y = normalise(b, cx, norms.pre_attention, y, "attn_norm")?;
+    let x = b.add(y, x, "ffn_inp")?;
+    let input = FfnInput {
+        x: y,
+        stream: x,
+        layer,
+    };
+    let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
+    let y = normalise(b, cx, norms.pre_ffn, y, "ffn_norm")?;
     b.add(y, x, "l_out")
 }
 
@@ -260,7 +290,7 @@ fn parallel(
         shared
     };
     let attn = mix(b, cx, sublayers.mixer, input)?;
-    let attn = normalise_output(b, cx, norms.post_attention, attn, "attn_post_norm")?;
+    let attn = post_norm::mixed(b, cx, attn)?;
     let attn = scale_residual(b, cx, attn)?;
     let input = match pre_ffn {
         Some(_) => normalise(b, cx, pre_ffn, x, "ffn_norm")?,
@@ -272,7 +302,7 @@ fn parallel(
         layer: x,
     };
     let y = ffn::ffn(b, cx, sublayers.ffn, input)?;
-    let y = normalise_output(b, cx, post_ffn(b, cx), y, "ffn_post_norm")?;
+    let y = post_norm::fed(b, cx, y)?;
     let y = scale_residual(b, cx, y)?;
     let x = b.add(x, y, "ffn_inp")?;
     b.add(x, attn, "l_out")
@@ -322,31 +352,6 @@ fn normalise(
         Some(tensor) => norm::stream(b, &cx.model, tensor, x, name),
         None => Ok(x),
     }
-}
-
-fn normalise_output(
-    b: &mut Builder<'_>,
-    cx: &LayerContext<'_>,
-    tensor: Option<&str>,
-    x: Value,
-    name: &str,
-) -> Result<Value, ArchError> {
-    match (tensor, cx.model.arch.norms.post_eps) {
-        (Some(tensor), Some(eps)) => norm::with_eps(b, &cx.model, tensor, eps, x, name),
-        _ => normalise(b, cx, tensor, x, name),
-    }
-}
-
-fn post_ffn(b: &Builder<'_>, cx: &LayerContext<'_>) -> Option<&'static str> {
-    let norms = &cx.model.arch.norms;
-    let other = norms.post_ffn_or.filter(|other| {
-        let offered = b.offers(&b.tensor_name(other, "weight"), Form::Unusual);
-        offered
-            && !norms
-                .post_ffn
-                .is_some_and(|n| b.offers(&b.tensor_name(n, "weight"), Form::Usual))
-    });
-    other.or(norms.post_ffn)
 }
 
 fn has_norm(

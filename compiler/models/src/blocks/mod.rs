@@ -2,6 +2,7 @@
 //! appends its instructions. Blocks do not name architectures.
 
 mod activation;
+mod adapters;
 mod attention;
 pub(crate) mod builder;
 mod channel_mix;
@@ -17,18 +18,27 @@ mod kept_stream;
 mod kv_cache;
 mod latent;
 pub(crate) mod layer;
+mod log_scale;
 mod mask;
 mod moe;
 mod network;
 pub(crate) mod nextn;
 mod ngrams;
 pub(crate) mod norm;
+mod own_value;
 pub(crate) mod per_layer;
+mod post_norm;
 mod qk_norm;
 mod recurrent;
 pub(crate) mod residual;
+mod residual_sum;
 mod rope;
 mod rotation;
 mod router;
+mod switch;
+pub(crate) mod table;
+mod taps;
+mod token_values;
+mod value_experts;
 
 pub use kv_cache::{CACHE_TYPES, IK_CACHE_TYPES};

@@ -83,11 +83,14 @@ fn selected_experts(
     mut x: Value,
 ) -> Result<Value, ArchError> {
     let model = cx.model.hparams;
-    let embd = match hp.latent {
+    let latent = form.latent.zip(hp.latent);
+    let embd = match latent {
         None => model.embd(),
-        Some(latent) => {
-            let sizes = [model.embd(), latent];
-            x = b.project("ffn_routed_down", x, sizes, "ffn_moe_latent")?;
+        Some((form, latent)) => {
+            x = b.project(form.down, x, [model.embd(), latent], "ffn_moe_latent")?;
+            if let Some(norm) = form.norm {
+                x = norm::with_weight(b, &cx.model, norm, &[latent], x, "ffn_moe_latent")?;
+            }
             latent
         }
     };
@@ -99,16 +102,16 @@ fn selected_experts(
         routing,
     };
     let y = experts.weighted_sum(b, cx, form, hp, x)?;
-    let Some(latent) = hp.latent else {
+    let Some((form, latent)) = latent else {
         return Ok(y);
     };
-    const NORM: &str = "ffn_routed_norm";
     let mut y = y;
-    if norm::exists(b, &cx.model, NORM, &[latent], Presence::Optional)? {
-        y = norm::with_weight(b, &cx.model, NORM, &[latent], y, "ffn_moe_normed")?;
+    if let Some(norm) = form.sum_norm
+        && norm::exists(b, &cx.model, norm, &[latent], Presence::Optional)?
+    {
+        y = norm::with_weight(b, &cx.model, norm, &[latent], y, "ffn_moe_normed")?;
     }
-    let sizes = [latent, model.embd()];
-    b.project("ffn_routed_up", y, sizes, "ffn_moe_out")
+    b.project(form.up, y, [latent, model.embd()], "ffn_moe_out")
 }
 
 /// Adds the output of group experts, which read the selected experts' output `y`. The result is `[n_embd, n_tokens]`.
@@ -211,6 +214,10 @@ impl Experts<'_> {
                 self.activate(b, cx, bias, Some(glu), x)?
             }
             Activation::Situ => self.activate(b, cx, bias, None, x)?,
+            Activation::Xielu => {
+                let up = self.apply(b, self.tensors.up, [width, inner], bias, x, "ffn_moe_up")?;
+                activation::xielu(b, cx, up, "ffn_moe_act")?
+            }
             Activation::Plain(kinds) => {
                 let up = self.apply(b, self.tensors.up, [width, inner], bias, x, "ffn_moe_up")?;
                 b.unary(kinds, up, "ffn_moe_act")?
@@ -218,6 +225,9 @@ impl Experts<'_> {
         };
         let sizes = [inner, width];
         let mut y = self.apply(b, self.tensors.down, sizes, bias, y, "ffn_moe_down")?;
+        if let Some(norm) = form.latent.and_then(|latent| latent.each_norm) {
+            y = norm::post(b, &cx.model, Some(norm), width, y, "ffn_moe_each_norm")?;
+        }
         if form.weighted == WeightedSide::Outputs {
             y = b.mul(y, self.routing.weights, "ffn_moe_weighted")?;
         }

@@ -4,6 +4,7 @@ use tpc_ir::Value;
 use tpc_ir::op::{Binary, BinaryKind, Glu};
 
 use super::activation::{self, GateUp};
+use super::adapters;
 use super::builder::Builder;
 use super::context::LayerContext;
 use crate::description::{Activation, Presence, SharedForm, SharedGate};
@@ -136,6 +137,7 @@ fn separate_network(
     let gated = |b: &mut Builder<'_>, glu: Option<&Glu>| {
         let (sizes, role) = ([cx.model.hparams.embd(), width], TensorRole::Matrix);
         let gate = b.linear(names.gate, x, sizes, extras.gate_bias, role, names.gate)?;
+        let gate = adapters::add(b, cx, names.gate, sizes, x, gate)?;
         let up = up(b, cx, names, extras, width, x)?;
         let (limit, both) = (cx.layer.limits.dense, GateUp::Separate([gate, up]));
         activation::activate(b, cx, glu, limit, both, names.act)
@@ -143,6 +145,10 @@ fn separate_network(
     let y = match &cx.model.arch.ffn.activation {
         Activation::Gated(glu) | Activation::GatedFused(glu) => gated(b, Some(glu))?,
         Activation::Situ => gated(b, None)?,
+        Activation::Xielu => {
+            let y = up(b, cx, names, extras, width, x)?;
+            activation::xielu(b, cx, y, names.act)?
+        }
         Activation::Plain(kinds) => {
             let y = up(b, cx, names, extras, width, x)?;
             let y = b.unary(kinds, y, names.act)?;
@@ -168,7 +174,8 @@ fn up(
     x: Value,
 ) -> Result<Value, ArchError> {
     let (sizes, role) = ([cx.model.hparams.embd(), width], TensorRole::Matrix);
-    b.linear(names.up, x, sizes, extras.bias, role, names.up)
+    let y = b.linear(names.up, x, sizes, extras.bias, role, names.up)?;
+    adapters::add(b, cx, names.up, sizes, x, y)
 }
 
 fn down(
@@ -180,12 +187,7 @@ fn down(
     y: Value,
 ) -> Result<Value, ArchError> {
     let sizes = [width, cx.model.hparams.embd()];
-    b.linear(
-        names.down,
-        y,
-        sizes,
-        extras.bias,
-        TensorRole::Matrix,
-        names.out,
-    )
+    let role = TensorRole::Matrix;
+    let out = b.linear(names.down, y, sizes, extras.bias, role, names.out)?;
+    adapters::add(b, cx, names.down, sizes, y, out)
 }

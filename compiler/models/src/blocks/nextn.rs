@@ -18,7 +18,7 @@ use tpc_ir::op::{Concat, GetRows, InputKind};
 
 use super::builder::Builder;
 use super::context::LayerContext;
-use super::embedding::{table, vocabulary};
+use super::table::{table, vocabulary};
 use super::{head, norm};
 use crate::description::{DraftForm, DraftInput, DraftNorm, Presence};
 use crate::error::ArchError;

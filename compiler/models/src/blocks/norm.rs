@@ -3,7 +3,7 @@ use tpc_ir::op::Norm;
 
 use super::builder::Builder;
 use super::context::Context;
-use crate::description::{BlockNorms, Presence};
+use crate::description::{BlockNorms, Presence, WeightPlace};
 use crate::error::ArchError;
 use crate::hparams::NormHParams;
 use crate::size::Size;
@@ -21,7 +21,23 @@ pub(crate) fn stream(
     if form.weight == Presence::Absent {
         return without_weight(b, cx, x, name);
     }
+    if cx.hparams.norm.groups > 1 {
+        let full_name = weight_name(b, &cx.arch.norms, tensor);
+        let y = by_groups(b, cx, x)?;
+        let weight = b.require(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
+        return b.mul(y, weight, name);
+    }
     affine(b, cx, tensor, cx.hparams.embd(), form.bias, x, name)
+}
+
+/// Normalises the equal parts of the residual stream `[n_embd, n]` separately.
+fn by_groups(b: &mut Builder<'_>, cx: &Context<'_>, x: Value) -> Result<Value, ArchError> {
+    const NAME: &str = "norm";
+    let (embd, groups) = (cx.hparams.n_embd, cx.hparams.norm.groups);
+    let n = b.dims(x)[1].clone();
+    let x = b.reshape(x, [(embd / groups).into(), groups.into(), n.clone()], NAME)?;
+    let y = without_weight(b, cx, x, NAME)?;
+    b.reshape(y, [embd.into(), n], NAME)
 }
 
 /// Normalises the last layer's output `[n_embd, n]`, if the description has this norm.
@@ -37,25 +53,12 @@ pub(crate) fn output(
     }
 }
 
-/// Normalises as [`stream`], without a bias and with its own epsilon.
-pub(crate) fn with_eps(
-    b: &mut Builder<'_>,
-    cx: &Context<'_>,
-    tensor: &str,
-    eps: f32,
-    x: Value,
-    name: &str,
-) -> Result<Value, ArchError> {
-    let kind = cx.arch.norm.kind;
-    of_kind(b, cx, tensor, NormHParams { kind, eps }, x, name)
-}
-
 /// Normalises as [`stream`], without a bias and with this kind and epsilon.
 pub(crate) fn of_kind(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     tensor: &str,
-    NormHParams { kind, eps }: NormHParams,
+    NormHParams { kind, eps, .. }: NormHParams,
     x: Value,
     name: &str,
 ) -> Result<Value, ArchError> {
@@ -63,6 +66,38 @@ pub(crate) fn of_kind(
     let y = b.push(Norm { kind, eps }, vec![x], "norm")?;
     let weight = b.require(&full_name, &[cx.hparams.embd()], TensorRole::NormWeight)?;
     b.mul(y, weight, name)
+}
+
+/// Normalises the rows of `x` with the epsilon of output norms, and multiplies by a weight of this size. Without a
+/// tensor, there is no weight.
+pub(super) fn post(
+    b: &mut Builder<'_>,
+    cx: &Context<'_>,
+    tensor: Option<(&str, WeightPlace)>,
+    size: Size,
+    x: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    let norm = Norm {
+        kind: cx.hparams.norm.kind,
+        eps: cx.hparams.norm.post_eps,
+    };
+    let Some((tensor, place)) = tensor else {
+        return b.push(norm, vec![x], name);
+    };
+    let full_name = weight_name(b, &cx.arch.norms, tensor);
+    match place {
+        WeightPlace::Result => {
+            let y = b.push(norm, vec![x], "norm")?;
+            let weight = b.require(&full_name, &[size], TensorRole::NormWeight)?;
+            b.mul(y, weight, name)
+        }
+        WeightPlace::Input => {
+            let weight = b.require(&full_name, &[size], TensorRole::NormWeight)?;
+            let x = b.mul(x, weight, "norm_inp")?;
+            b.push(norm, vec![x], name)
+        }
+    }
 }
 
 /// Normalises the rows of `x`, multiplies them by the weight of `tensor`, and adds its bias.

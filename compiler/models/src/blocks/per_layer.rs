@@ -22,7 +22,7 @@ pub(crate) fn inputs(
     let Some([width, all]) = hp.embedding.per_layer else {
         return Ok(None);
     };
-    let vocabulary = super::embedding::vocabulary(cx);
+    let vocabulary = super::table::vocabulary(cx);
     let layers = hp.layers.len() as u64;
     let dims = [width.n.into(), layers.into(), b.n_tokens()];
     let table = "per_layer_token_embd.weight";

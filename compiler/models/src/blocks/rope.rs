@@ -3,7 +3,7 @@ use tpc_ir::op::{Concat, InputKind, Rope};
 
 use super::builder::Builder;
 use super::context::{Context, LayerContext};
-use crate::description::{Presence, RopeFactors, RopeForm, WindowedRope};
+use crate::description::{Presence, RopeFactors, RopeForm, RotatedPart, WindowedRope};
 use crate::error::ArchError;
 use crate::hparams::{Reach, RopeUse};
 use crate::size::Size;
@@ -41,7 +41,7 @@ pub(super) fn rotate(
         ) => false,
     };
     if divided {
-        operands.extend(factors(b, &cx.model, form, rope.n_dims)?);
+        operands.extend(divisors(b, cx, form, rope.n_dims)?);
     }
     b.push(rope.clone(), operands, name)
 }
@@ -66,9 +66,35 @@ pub(super) fn rotate_last(
     b.push(Concat { axis: 0 }, vec![first, last], name)
 }
 
+/// Returns the optional divisors of the frequencies of `n_dims` elements. If layers rotate different numbers of
+/// elements, they read the first divisors of one list.
+fn divisors(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    form: &RopeForm,
+    n_dims: u64,
+) -> Result<Option<Value>, ArchError> {
+    let ropes = cx.model.hparams.positions.rope.as_ref();
+    let layers = cx.model.hparams.layers.iter();
+    let all = match (form.part, ropes) {
+        (RotatedPart::HalfIfFull, Some([full, windowed])) => layers
+            .map(|layer| layer.reach.select([full, windowed]).n_dims)
+            .max(),
+        _ => None,
+    };
+    let all = all.unwrap_or(n_dims).max(n_dims);
+    let found = factors(b, &cx.model, form, all)?;
+    match found {
+        Some(found) if all > n_dims => b
+            .slice(found, 0, 0, (n_dims / 2).into(), "rope_factors")
+            .map(Some),
+        found => Ok(found),
+    }
+}
+
 /// Returns the optional divisors of the frequencies: one set for all contexts, or one set up to the original length and
 /// another for longer contexts.
-fn factors(
+pub(super) fn factors(
     b: &mut Builder<'_>,
     cx: &Context<'_>,
     form: &RopeForm,
@@ -79,7 +105,7 @@ fn factors(
     const SHORT: &str = "rope_factors_short.weight";
     let usual = match form.factors {
         RopeFactors::None => return Ok(None),
-        RopeFactors::One => Form::Usual,
+        RopeFactors::One | RopeFactors::Required => Form::Usual,
         RopeFactors::ByContext => Form::Unusual,
     };
     let sizes = [Size {
@@ -89,6 +115,9 @@ fn factors(
     let find = |b: &mut Builder<'_>, name: &str| {
         b.find(name, &sizes, TensorRole::RopeFactors, Presence::Optional)
     };
+    if form.factors == RopeFactors::Required {
+        return b.require(ONE, &sizes, TensorRole::RopeFactors).map(Some);
+    }
     if b.offers(ONE, usual) {
         return Ok(find(b, ONE)?.map(|one| b.load(&one)));
     }

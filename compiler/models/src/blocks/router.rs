@@ -6,7 +6,7 @@ use tpc_ir::{DType, Dim, TensorType, Value};
 use super::builder::Builder;
 use super::context::LayerContext;
 use super::norm;
-use crate::description::{ExpertForm, Gating};
+use crate::description::{ExpertForm, Gating, Presence, SelectedBy};
 use crate::error::ArchError;
 use crate::hparams::{ExpertHParams, GroupExperts, Groups};
 use crate::size::Size;
@@ -104,30 +104,64 @@ pub(super) fn route(
         TensorRole::Router,
         "ffn_moe_logits",
     )?;
-    let probs = match hp.gating {
-        Gating::Softmax => b.push(SoftMax::with_scale(1.0), vec![logits], "ffn_moe_probs")?,
-        Gating::SoftmaxOfSelected => logits,
-        Gating::Sigmoid => b.unary(&[UnaryKind::Sigmoid], logits, "ffn_moe_probs")?,
-        Gating::RootSoftplus => {
-            let kinds = [UnaryKind::Softplus, UnaryKind::Sqrt];
-            b.unary(&kinds, logits, "ffn_moe_probs")?
-        }
-    };
+    let probs = gate(b, hp, logits, "ffn_moe_probs")?;
     if u64::from(cx.layer.index) < hp.by_token {
         let ids = ids_of_tokens(b, cx, hp)?;
         return routing(b, hp, ids, probs, probs);
     }
     let bias = b.bare_name(form.selection_tensor);
+    let by = match form.selected_by {
+        SelectedBy::Weights => probs,
+        SelectedBy::Logits => logits,
+    };
     let mut scores = match b.optional(&bias, &[count], TensorRole::Bias, form.selection_bias)? {
-        Some(bias) => b.add(probs, bias, "ffn_moe_probs_biased")?,
+        Some(bias) => b.add(by, bias, "ffn_moe_probs_biased")?,
         // Logits have the order of their sigmoids. Large logits still differ when their sigmoids round to 1.
         None if hp.gating == Gating::Sigmoid && hp.groups.is_none() => logits,
-        None => probs,
+        None => by,
     };
     if let Some(groups) = hp.groups {
         scores = mask_groups(b, hp, groups, scores)?;
     }
     let ids = b.push(TopK { k: hp.used }, vec![scores], "ffn_moe_topk")?;
+    routing(b, hp, ids, scores, probs)
+}
+
+/// Applies the gating to the router's logits.
+fn gate(
+    b: &mut Builder<'_>,
+    hp: &ExpertHParams,
+    logits: Value,
+    name: &str,
+) -> Result<Value, ArchError> {
+    match hp.gating {
+        Gating::Softmax => b.push(SoftMax::with_scale(1.0), vec![logits], name),
+        Gating::SoftmaxOfSelected => Ok(logits),
+        Gating::Sigmoid => b.unary(&[UnaryKind::Sigmoid], logits, name),
+        Gating::RootSoftplus => b.unary(&[UnaryKind::Softplus, UnaryKind::Sqrt], logits, name),
+    }
+}
+
+pub(super) fn value_expert_count(hp: &ExpertHParams) -> Size {
+    Size::new(hp.count, "attention.value_expert_count")
+}
+
+/// Selects the experts that compute each token's values, for `x: [n_embd, n_tokens]`.
+pub(super) fn route_values(
+    b: &mut Builder<'_>,
+    cx: &LayerContext<'_>,
+    hp: &ExpertHParams,
+    x: Value,
+) -> Result<Routing, ArchError> {
+    const GATE: &str = "attn_v_gate";
+    let count = value_expert_count(hp);
+    let (sizes, role) = ([cx.model.hparams.embd(), count], TensorRole::Router);
+    let logits = b.linear(GATE, x, sizes, Presence::Absent, role, "v_moe_logits")?;
+    let probs = gate(b, hp, logits, "v_moe_probs")?;
+    let scores = b.add_bias(GATE, probs, count, Presence::Optional, "v_moe_biased")?;
+    // Logits have the order of the weights. Large logits still differ when their weights round to the same number.
+    let scores = if scores == probs { logits } else { scores };
+    let ids = b.push(TopK { k: hp.used }, vec![scores], "v_moe_topk")?;
     routing(b, hp, ids, scores, probs)
 }
 

@@ -11,11 +11,11 @@ use super::ffn::{Activation, DenseWidth, FfnForm, SwigluLimits};
 use super::head::{HeadForm, LogitScale, ModelResult, ScoreForm};
 use super::loops::LoopForm;
 use super::models::Models;
-use super::norms::{BlockNorms, NormForm, Residual, ResidualScale};
+use super::norms::{BlockNorms, NormForm, Residual, ResidualScale, ResidualSum};
 use super::presence::{KeyUse, Presence};
 use super::recurrent::{RecurrentForm, Sublayers};
 use super::rope::{
-    RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor,
+    RopeBase, RopeFactors, RopeForm, RopeLayers, RotatedPart, Sections, WindowedRope, YarnFactor,
 };
 
 /// The description of an architecture.
@@ -31,8 +31,13 @@ pub struct Arch {
     pub norms: BlockNorms,
     /// Connection of sublayers with the residual stream.
     pub residual: Residual,
+    /// The sum of a sublayer's input and output.
+    pub residual_sum: ResidualSum,
     /// Factor on a sublayer's output.
     pub residual_scale: ResidualScale,
+    /// `mudd.tap_count`: in layers with `mudd.tap_indices` of at least 0, attention reads a mixture of the inputs of
+    /// these layers, and the residual stream is another mixture. `mudd_down` and `mudd_up` give the weights.
+    pub taps: KeyUse,
     /// `layer_output_scale`, a factor on a layer's output.
     pub layer_scale: Presence,
     /// `rescale_every_n_layers`: the output of the last of every so many layers is halved (0: off).
@@ -43,6 +48,10 @@ pub struct Arch {
     pub loops: LoopForm,
     /// Layer tensors for images, which text does not use.
     pub of_images: &'static [&'static str],
+    /// `adapters.count` low-rank adapters. A token of `adapters.token_ids_activate` switches its adapter on for itself
+    /// and later tokens of the sequence, and has the embedding of the token in `adapters.token_ids_substitute`.
+    /// Adapter 0 serves tokens before any switch.
+    pub adapters: KeyUse,
     /// A layer's sublayers.
     pub sublayers: Sublayers,
     /// Attention.
@@ -76,17 +85,21 @@ impl Arch {
         norm: NormForm {
             kind: NormKind::Rms,
             rms: KeyUse::Ignored,
+            groups: KeyUse::Ignored,
             weight: Presence::Required,
             bias: Presence::Absent,
         },
         norms: BlockNorms::PRE,
         residual: Residual::Sequential,
+        residual_sum: ResidualSum::Plain,
         residual_scale: ResidualScale::One,
+        taps: KeyUse::Ignored,
         layer_scale: Presence::Absent,
         rescale: KeyUse::Ignored,
         embedding_skip: Presence::Absent,
         loops: LoopForm::Once,
         of_images: &[],
+        adapters: KeyUse::Ignored,
         sublayers: Sublayers::Both,
         attention: AttentionForm {
             direction: Direction::Causal,
@@ -96,6 +109,8 @@ impl Arch {
             value_source: ValueSource::Projected,
             value_norm: ValueNorm::None,
             shared_kv: KeyUse::Ignored,
+            kv_sources: KeyUse::Ignored,
+            log_scale: Presence::Absent,
             temperature: TemperatureForm::None,
             out_bias: Presence::Absent,
             value_scale: KeyUse::Ignored,
@@ -112,8 +127,13 @@ impl Arch {
             window_in: Models::All,
             window_default: None,
             sinks: Presence::Absent,
+            token_values: Presence::Absent,
+            own_value: Presence::Absent,
+            out_norm: ValueNorm::None,
             out_gate: OutGate::None,
+            gate_bias: Presence::Absent,
             latent: None,
+            latent_queries: KeyUse::Read,
             latent_key_norm: Presence::Absent,
             compressed: None,
             indexer: None,
@@ -139,6 +159,8 @@ impl Arch {
             bias: Presence::Absent,
             logit_scale: LogitScale::None,
             softcap: KeyUse::Ignored,
+            sigmoid: KeyUse::Ignored,
+            hidden: None,
         },
         drafts: None,
     };
@@ -148,6 +170,7 @@ impl Arch {
         mode: RopeMode::Neox,
         sections: Sections::Ignored,
         base: RopeBase::Given,
+        part: RotatedPart::Given,
         layers: RopeLayers::All,
         factors: RopeFactors::None,
         windowed: WindowedRope::Same,

@@ -24,6 +24,11 @@ pub struct AttentionForm {
     /// `attention.shared_kv_layers`: number of last layers that share caches. Each reads the caches of the last earlier
     /// layer of its kind (with or without a window).
     pub shared_kv: KeyUse,
+    /// `attention.kv_source_map`: for each layer, the layer whose caches it reads.
+    pub kv_sources: KeyUse,
+    /// `attn_ssmax`, numbers `a` (`weight`) and `b` (`bias`) per head: queries are multiplied by `a ln(position + 1) + b`.
+    /// With an indexer, `indexer.ssmax` has its numbers.
+    pub log_scale: Presence,
     /// Factor on queries that grows with the position.
     pub temperature: TemperatureForm,
     /// Bias of the output projection.
@@ -56,11 +61,23 @@ pub struct AttentionForm {
     pub window_default: Option<u64>,
     /// `attn_sinks`: a logit per head that takes part in the softmax without a value.
     pub sinks: Presence,
+    /// `value_embd`, a vector per token of the vocabulary. In layers with `attn_ve_gate`, the vector is added to the
+    /// values, times the sigmoid of a number per KV head.
+    pub token_values: Presence,
+    /// `attn_xsa_alpha`, a number per head: the part of the output that is parallel to the token's own value, times
+    /// this number, is subtracted.
+    pub own_value: Presence,
+    /// Normalisation of the output before the gate.
+    pub out_norm: ValueNorm,
     /// Factor on the output before the output projection.
     pub out_gate: OutGate,
+    /// Bias of the gate that `attn_gate` projects, one number per head.
+    pub gate_bias: Presence,
     /// Multi-head latent attention, which computes keys and values from a latent vector and ignores the choices of key
     /// and value projections.
     pub latent: Option<LatentForm>,
+    /// `attention.q_lora_rank`: size of the latent vector of queries.
+    pub latent_queries: KeyUse,
     /// `attn_k_norm` in latent attention: norm of the keys' rotated part, before the rotation.
     pub latent_key_norm: Presence,
     /// Attention to rows that serve as key and value, of tokens and of blocks. Ignores the choices of projections.
@@ -88,6 +105,8 @@ pub enum OutGate {
     WithQueries,
     /// Function of the product of `attn_gate` with the layer's normalised input, in layers with the tensor.
     Projected(UnaryKind, GateWidth, Presence),
+    /// Same as [`Self::Projected`], with the function `log₂(1 + 2ˣ)`.
+    Softplus2(GateWidth, Presence),
 }
 
 /// Size of a gate.
@@ -135,12 +154,21 @@ pub enum QkNorm {
     OptionalHead,
     /// Each head separately, with its own weight `[head size, heads]`, if the file has the weights.
     OptionalHeads,
+    /// Same as [`Self::OptionalHeads`], but the weights of all heads are one row, `[head size · heads]`.
+    OptionalHeadsInRow,
+    /// Each head separately by a layer norm with epsilon 1e-5, with its own weight `[head size, heads]` and optional
+    /// biases.
+    LayerHeads,
+    /// Each head separately, without weight.
+    Unweighted,
     /// All heads together, with a weight `[head size · heads]`.
     All,
     /// Same as [`Self::All`], if the file has the query norm; optional biases.
     OptionalAll,
     /// Each head separately: queries with one number per head, `[1, heads]`, keys without weight.
     QueriesByHead,
+    /// Both halves of each head separately, with one weight `[head size]` for all heads.
+    Halves,
     /// Each head separately without weight, in layers that rotate, except in models with this number of experts.
     UnweightedUnlessExperts(u64),
 }
@@ -161,9 +189,13 @@ pub enum ValueSource {
     Projected,
     /// The key projection before norm and rotation, in layers without `attn_v`.
     ProjectedOrKeys,
+    /// In layers with experts of models with `attention.value_expert_count`: the weighted sum of the SiLU of
+    /// `attention.value_expert_used_count` projections `attn_v_exps`. `attn_v_gate` selects and weighs them like the
+    /// feed-forward experts. In other layers a projection.
+    RoutedBesideExperts,
 }
 
-/// Normalisation of values.
+/// Normalisation of values, or of attention's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueNorm {
     /// No norm.
@@ -200,6 +232,14 @@ pub enum TemperatureForm {
     /// A factor only in layers without rotation.
     Unrotated {
         /// Scale of a step.
+        scale: f32,
+        /// Length in tokens.
+        length: u64,
+    },
+    /// A factor only in layers without rotation: `1 + position / length` to the power `scale`, with positions from 1.
+    /// `attention.temperature_scale` and `attention.temperature_length` replace these numbers.
+    UnrotatedPower {
+        /// The power.
         scale: f32,
         /// Length in tokens.
         length: u64,

@@ -1,3 +1,4 @@
+use super::norms::WeightPlace;
 use super::presence::{KeyUse, Presence};
 
 /// Experts of an architecture.
@@ -38,6 +39,8 @@ pub struct ExpertForm {
     pub gating_key: KeyUse,
     /// Bias of the router.
     pub router_bias: Presence,
+    /// The numbers that select experts.
+    pub selected_by: SelectedBy,
     /// Bias that affects only the selection.
     pub selection_bias: Presence,
     /// Tensor of the selection bias.
@@ -57,9 +60,8 @@ pub struct ExpertForm {
     pub router_input: RouterInput,
     /// Biases of the experts.
     pub bias: Presence,
-    /// `expert_latent_length`: if not 0, the selected experts read and write a latent vector of this length:
-    /// `ffn_routed_down`, `ffn_routed_norm`, `ffn_routed_up`.
-    pub latent: KeyUse,
+    /// A latent vector that the selected experts read and write, instead of the residual stream.
+    pub latent: Option<ExpertLatent>,
     /// `experts_per_group`: each group of this many experts has a group expert, `ffn_gate_chexps`, `ffn_up_chexps`,
     /// `ffn_down_chexps`. A selected expert selects its group's expert. Group experts read the selected experts'
     /// combined output and add `expert_group_scale` times their own. Group expert `g` takes the routing weight of
@@ -84,6 +86,7 @@ impl ExpertForm {
         gating: Gating::Softmax,
         gating_key: KeyUse::Ignored,
         router_bias: Presence::Absent,
+        selected_by: SelectedBy::Weights,
         selection_bias: Presence::Absent,
         selection_tensor: "exp_probs_b.bias",
         by_token: KeyUse::Ignored,
@@ -93,7 +96,7 @@ impl ExpertForm {
         input: ExpertInput::Sublayer,
         router_input: RouterInput::Experts,
         bias: Presence::Absent,
-        latent: KeyUse::Ignored,
+        latent: None,
         groups: KeyUse::Ignored,
         output_scale: Presence::Absent,
         norm: None,
@@ -118,6 +121,34 @@ impl ExpertForm {
         shared: Some(SharedForm::plain(SharedWidth::Counted)),
         ..ExpertForm::CLASSIC
     };
+}
+
+/// A latent vector between the residual stream and the experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertLatent {
+    /// Key of the vector's length. If not [`Self::required`], a length of 0 means that there is no vector.
+    pub length: &'static str,
+    /// True if every model has the vector.
+    pub required: bool,
+    /// Projection to the vector.
+    pub down: &'static str,
+    /// Norm of the vector.
+    pub norm: Option<&'static str>,
+    /// Norm of each expert's output, with the place of its weight and the epsilon of the layer's output norms.
+    pub each_norm: Option<(&'static str, WeightPlace)>,
+    /// Norm of the experts' sum, if the file has it.
+    pub sum_norm: Option<&'static str>,
+    /// Projection from the experts' sum.
+    pub up: &'static str,
+}
+
+/// The numbers whose highest select experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectedBy {
+    /// The gating's weights, plus the selection bias.
+    Weights,
+    /// The router's logits, plus the selection bias, without groups.
+    Logits,
 }
 
 /// Input of the experts.

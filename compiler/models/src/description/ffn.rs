@@ -75,6 +75,9 @@ pub enum Activation {
     /// `ffn_gate` and `ffn_up` with SiTU: `β·tanh(gate/β)·sigmoid(gate) · γ·tanh(up/γ)`. `β` is `activation.situ_beta`,
     /// `γ` is `activation.situ_linear_beta`. Up is unbounded unless `γ` is above 0.
     Situ,
+    /// `ffn_up` alone, then xIELU, whose parameters `xielu.alpha_n`, `xielu.alpha_p`, `xielu.beta` and `xielu.eps` may
+    /// differ between layers. The keys do not have a prefix.
+    Xielu,
     /// `ffn_up` alone, then these functions in order.
     Plain(&'static [UnaryKind]),
 }

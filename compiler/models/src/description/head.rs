@@ -17,6 +17,10 @@ pub struct HeadForm {
     pub logit_scale: LogitScale,
     /// `final_logit_softcapping`: bound of the logits.
     pub softcap: KeyUse,
+    /// `final_logit_sigmoid_capping`, `[a, b, c]`: the logits are `a σ((x + b) / c)`. If `a` or `c` is 0: off.
+    pub sigmoid: KeyUse,
+    /// Tokens that a text model never generates: the first, and the first after. Their logits are the lowest number.
+    pub hidden: Option<[u64; 2]>,
 }
 
 /// The result of a model for each output token.

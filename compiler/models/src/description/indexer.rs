@@ -28,6 +28,9 @@ pub enum IndexerTensors {
     /// `indexer.attn_q_b` projects the latent vector of queries, `indexer.attn_k` the layer's input, with a layer norm
     /// of keys. `indexer.proj` gives each head a weight.
     OfLatent,
+    /// Same as [`Self::OfLatent`], but `indexer.attn_q_b` projects the layer's input after a layer norm,
+    /// `indexer.q_norm`.
+    OfNormedInput,
     /// `indexer.q_proj` and `indexer.k_proj` project the layer's input, with an RMS norm of each head. All heads have
     /// the same weight.
     OfInput,

@@ -30,8 +30,8 @@ pub use compressed::CompressedForm;
 pub use drafts::{DraftForm, DraftInput, DraftNorm};
 pub use embedding::{EmbeddingForm, EmbeddingScale};
 pub use experts::{
-    DenseBeside, ExpertForm, ExpertInput, ExpertLayers, ExpertWeights, ExpertWidth, Experts,
-    Gating, RouterInput, SharedForm, SharedGate, SharedWidth, WeightedSide,
+    DenseBeside, ExpertForm, ExpertInput, ExpertLatent, ExpertLayers, ExpertWeights, ExpertWidth,
+    Experts, Gating, RouterInput, SelectedBy, SharedForm, SharedGate, SharedWidth, WeightedSide,
 };
 pub use ffn::{Activation, ChannelMix, DenseWidth, FfnForm, SwigluLimits};
 pub use head::{HeadForm, LogitScale, ModelResult, ScoreForm};
@@ -39,10 +39,12 @@ pub use hyper::{HyperForm, StreamsEnd};
 pub use indexer::{IndexerEps, IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, Selection};
 pub use loops::LoopForm;
 pub use models::Models;
-pub use norms::{BlockNorms, NormForm, Residual, ResidualScale};
+pub use norms::{BlockNorms, NormForm, PostEps, Residual, ResidualScale, ResidualSum, WeightPlace};
 pub use presence::{KeyUse, Presence};
 pub use recurrent::{
     DecayShape, DeltaNetForm, GateForm, KdaDecay, KdaForm, KeyHeads, Mamba1Form, RecurrentForm,
     RecurrentLayers, RecurrentMixer, Rwkv6Form, Rwkv7Form, ScanHeads, ScanNorms, Sublayers,
 };
-pub use rope::{RopeBase, RopeFactors, RopeForm, RopeLayers, Sections, WindowedRope, YarnFactor};
+pub use rope::{
+    RopeBase, RopeFactors, RopeForm, RopeLayers, RotatedPart, Sections, WindowedRope, YarnFactor,
+};

@@ -10,6 +10,8 @@ pub struct NormForm {
     pub kind: NormKind,
     /// `attention.layer_norm_rms_epsilon`, whose presence makes the norms RMS norms.
     pub rms: KeyUse,
+    /// `attention.group_norm_groups`: number of equal parts of the residual stream that are normalised separately.
+    pub groups: KeyUse,
     /// Learned weight.
     pub weight: Presence,
     /// Bias after the weight.
@@ -21,6 +23,7 @@ impl NormForm {
     pub const LAYER: NormForm = NormForm {
         kind: NormKind::Layer,
         rms: KeyUse::Ignored,
+        groups: KeyUse::Ignored,
         weight: Presence::Required,
         bias: Presence::Required,
     };
@@ -46,8 +49,17 @@ pub struct BlockNorms {
     pub pre_ffn: Option<&'static str>,
     /// Norm of the feed-forward output, before the residual sum. With [`Residual::Normalised`], after the sum.
     pub post_ffn: Option<&'static str>,
-    /// Epsilon of the output norms, if not the model's.
-    pub post_eps: Option<f32>,
+    /// True if attention's output has a norm without weight. [`Self::post_attention`] is then ignored.
+    pub post_attention_plain: bool,
+    /// Presence of the output norms. If optional, a layer has both or neither.
+    pub post: Presence,
+    /// Place of the weight of [`Self::post_ffn`].
+    pub post_ffn_weight: WeightPlace,
+    /// Epsilon of the output norms.
+    pub post_eps: PostEps,
+    /// `swin_norm`: if true, [`Self::pre_attention`] and [`Self::pre_ffn`] normalise the outputs of their sublayers. As
+    /// in llama.cpp, the feed-forward network then reads attention's normalised output.
+    pub swin: KeyUse,
     /// Norm tensor of the feed-forward output in files without [`Self::post_ffn`].
     pub post_ffn_or: Option<&'static str>,
     /// Norms whose tensor names usually lack `weight`. tpc reads both names.
@@ -70,7 +82,11 @@ impl BlockNorms {
         again_attention: None,
         pre_ffn: Some("ffn_norm"),
         post_ffn: None,
-        post_eps: None,
+        post_attention_plain: false,
+        post: Presence::Required,
+        post_ffn_weight: WeightPlace::Result,
+        post_eps: PostEps::Model,
+        swin: KeyUse::Ignored,
         post_ffn_or: None,
         bare: &[],
     };
@@ -82,15 +98,11 @@ impl BlockNorms {
     /// Norms of the outputs of both sublayers.
     pub const POST: BlockNorms = BlockNorms {
         pre_attention: None,
-        own_attention: None,
-        first_optional: false,
         post_attention: Some("post_attention_norm"),
         again_attention: None,
         pre_ffn: None,
         post_ffn: Some("post_ffw_norm"),
-        post_eps: None,
-        post_ffn_or: None,
-        bare: &[],
+        ..BlockNorms::PRE
     };
     /// Norms of inputs and outputs of both sublayers.
     pub const SANDWICH: BlockNorms = BlockNorms {
@@ -103,6 +115,40 @@ impl BlockNorms {
         pre_ffn: None,
         ..BlockNorms::PRE
     };
+}
+
+/// Epsilon of output norms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PostEps {
+    /// The model's epsilon.
+    Model,
+    /// A fixed number.
+    Fixed(f32),
+    /// `post_norm_epsilon`
+    Key,
+}
+
+/// The side of a norm that its weight multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WeightPlace {
+    /// The norm's result.
+    Result,
+    /// The norm's input.
+    Input,
+}
+
+/// The sum of a sublayer's input `x` and output `y`, with [`Residual::Sequential`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResidualSum {
+    /// `x + y`
+    Plain,
+    /// `a x + b y` with a number per element: `attn_resid_alpha` and `attn_resid_beta` after attention,
+    /// `ffn_resid_alpha` and `ffn_resid_beta` after the feed-forward network.
+    ByElement,
+    /// `√((n - 1) / n) x + √(1 / n) y` after sublayer `n - 1`, counted from 1.
+    ByDepth,
+    /// `a x + y` with one number: `attn_resid_scale` after attention, `ffn_resid_scale` after the feed-forward network.
+    Kept,
 }
 
 /// Factor on a sublayer's output, before the residual sum.

@@ -11,6 +11,8 @@ pub struct RopeForm {
     pub sections: Sections,
     /// Base of the frequencies.
     pub base: RopeBase,
+    /// The rotated part of a head.
+    pub part: RotatedPart,
     /// Layers that rotate.
     pub layers: RopeLayers,
     /// Optional divisors of the frequencies.
@@ -45,6 +47,17 @@ pub enum Sections {
     Imrope,
 }
 
+/// The rotated part of a head: its first elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RotatedPart {
+    /// `rope.dimension_count` elements.
+    Given,
+    /// Half of [`Self::Given`] in layers with full attention.
+    HalfIfFull,
+    /// Half of the head, without scaling. Text has position 0 along the axes that rotate the other half.
+    HalfOfHead,
+}
+
 /// Base of the frequencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeBase {
@@ -76,6 +89,8 @@ pub enum RopeLayers {
     Listed,
     /// The layers that `attention.rope_pattern` lists, or else all layers.
     ListedOrAll,
+    /// Same as [`Self::ListedOrAll`], for latent attention: heads of the other layers have no rotated part.
+    ListedOrPlain,
     /// All layers but the last of every `n`.
     AllButEvery(u32),
     /// All layers but the last of every `n`; all layers in a model without windows.
@@ -90,13 +105,15 @@ pub enum RopeLayers {
     OnlyWindowed,
 }
 
-/// Usual form of the divisors of the frequencies. Unless [`Self::None`], tpc reads both forms.
+/// Usual form of the divisors of the frequencies. For [`Self::One`] and [`Self::ByContext`], tpc reads both forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RopeFactors {
     /// No factors.
     None,
     /// `rope_freqs`
     One,
+    /// `rope_freqs`, in every file.
+    Required,
     /// `rope_factors_long` for contexts above the original one, else `rope_factors_short`.
     ByContext,
 }

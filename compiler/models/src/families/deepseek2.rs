@@ -3,9 +3,10 @@
 use tpc_ir::op::RopeMode;
 
 use crate::description::{
-    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, Gating, IndexerEps, IndexerForm,
-    IndexerLayers, IndexerPart, IndexerTensors, LatentForm, Presence, RopeForm, Selection,
-    TemperatureForm, YarnFactor,
+    Arch, AttentionForm, DraftForm, ExpertForm, Experts, FfnForm, Gating, HeadForm, IndexerEps,
+    IndexerForm, IndexerLayers, IndexerPart, IndexerTensors, KeyUse, LatentForm, Presence,
+    RopeFactors, RopeForm, RopeLayers, Selection, SharedForm, SharedWidth, TemperatureForm,
+    YarnFactor,
 };
 
 pub(crate) const DEEPSEEK2: Arch = Arch {
@@ -74,4 +75,45 @@ pub(crate) const GLM_DSA: Arch = Arch {
         ..Arch::CLASSIC.ffn
     },
     ..DEEPSEEK32
+};
+
+/// `mistral-large4`: layers may lack rotation, and may read the caches of other layers.
+pub(crate) const MISTRAL_LARGE4: Arch = Arch {
+    name: "mistral-large4",
+    attention: AttentionForm {
+        latent: Some(LatentForm::Absorbed),
+        latent_queries: KeyUse::Ignored,
+        rope: Some(RopeForm {
+            mode: RopeMode::Norm,
+            layers: RopeLayers::ListedOrPlain,
+            factors: RopeFactors::Required,
+            ..Arch::CLASSIC_ROPE
+        }),
+        kv_sources: KeyUse::Read,
+        log_scale: Presence::Required,
+        indexer: Some(IndexerForm {
+            presence: Presence::Required,
+            tensors: IndexerTensors::OfNormedInput,
+            mode: RopeMode::Norm,
+            rotated: IndexerPart::First,
+            layers: IndexerLayers::ListedOrAll,
+            eps: IndexerEps::LayerNormKey,
+            selects: Selection::Cells,
+        }),
+        ..Arch::CLASSIC.attention
+    },
+    ffn: FfnForm {
+        experts: Experts::Always(ExpertForm {
+            selection_bias: Presence::Absent,
+            shared: Some(SharedForm::plain(SharedWidth::CountedAsExpert)),
+            ..ExpertForm::DEEPSEEK
+        }),
+        ..Arch::CLASSIC.ffn
+    },
+    head: HeadForm {
+        output: Presence::Required,
+        softcap: KeyUse::Read,
+        ..Arch::CLASSIC.head
+    },
+    ..Arch::CLASSIC
 };

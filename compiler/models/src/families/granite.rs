@@ -4,8 +4,8 @@ use tpc_ir::op::RopeMode;
 
 use crate::description::{
     Arch, AttentionForm, EmbeddingForm, EmbeddingScale, ExpertForm, Experts, FfnForm, HeadForm,
-    LogitScale, Presence, RecurrentForm, RecurrentLayers, RecurrentMixer, ResidualScale,
-    RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
+    KeyUse, LogitScale, Presence, QkvForm, RecurrentForm, RecurrentLayers, RecurrentMixer,
+    ResidualScale, RopeFactors, RopeForm, RopeLayers, SharedForm, SharedGate, SharedWidth, Window,
 };
 
 /// `granite`: keys decide the rotating layers, experts and shared expert.
@@ -82,4 +82,18 @@ pub(crate) const GRANITEHYBRID: Arch = Arch {
         layers: RecurrentLayers::WithoutKvHeads,
     }),
     ..GRANITEMOE
+};
+
+/// `graniteswitch`: tokens switch low-rank adapters on.
+pub(crate) const GRANITESWITCH: Arch = Arch {
+    name: "graniteswitch",
+    adapters: KeyUse::Read,
+    attention: AttentionForm {
+        qkv: QkvForm::Fused,
+        qkv_bias: Presence::Absent,
+        out_bias: Presence::Absent,
+        ..GRANITE.attention
+    },
+    ffn: Arch::CLASSIC.ffn,
+    ..GRANITE
 };

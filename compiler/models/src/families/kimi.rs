@@ -3,8 +3,8 @@
 use tpc_ir::op::UnaryKind;
 
 use crate::description::{
-    Activation, Arch, AttentionForm, DecayShape, ExpertForm, ExpertWeights, Experts, FfnForm,
-    GateWidth, Gating, KdaDecay, KdaForm, KeyUse, LatentForm, OutGate, Presence, RecurrentForm,
+    Activation, Arch, AttentionForm, DecayShape, ExpertForm, ExpertLatent, ExpertWeights, Experts,
+    FfnForm, GateWidth, Gating, KdaDecay, KdaForm, LatentForm, OutGate, Presence, RecurrentForm,
     RecurrentLayers, RecurrentMixer, Residual, RopeForm, RopeLayers, SharedForm, SharedWidth,
 };
 
@@ -64,7 +64,15 @@ pub(crate) const KIMI_K3: Arch = Arch {
         activation: Activation::Situ,
         experts: Experts::Always(ExpertForm {
             selection_bias: Presence::Required,
-            latent: KeyUse::Read,
+            latent: Some(ExpertLatent {
+                length: "expert_latent_length",
+                required: false,
+                down: "ffn_routed_down",
+                norm: None,
+                each_norm: None,
+                sum_norm: Some("ffn_routed_norm"),
+                up: "ffn_routed_up",
+            }),
             shared: Some(SharedForm::plain(SharedWidth::CountedFromOne)),
             ..ExpertForm::DEEPSEEK
         }),

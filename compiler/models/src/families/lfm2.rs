@@ -1,8 +1,11 @@
-//! LFM 2 and its mixture of experts.
+//! LFM 2, its mixture of experts, and LFM 3.
+
+use tpc_ir::op::UnaryKind;
 
 use crate::description::{
-    Arch, AttentionForm, ExpertForm, ExpertLayers, Experts, FfnForm, Gating, HeadForm, KeyUse,
-    Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer, Window,
+    Arch, AttentionForm, BlockNorms, ExpertForm, ExpertLayers, Experts, FfnForm, GateWidth, Gating,
+    HeadForm, KeyUse, OutGate, Presence, QkNorm, RecurrentForm, RecurrentLayers, RecurrentMixer,
+    RopeFactors, RopeForm, Window, WindowedRope,
 };
 
 pub(crate) const LFM2: Arch = Arch {
@@ -40,5 +43,26 @@ pub(crate) const LFM2MOE: Arch = Arch {
         }),
         ..Arch::CLASSIC.ffn
     },
+    ..LFM2
+};
+
+/// `lfm3`: layers with attention have a window or divided frequencies.
+pub(crate) const LFM3: Arch = Arch {
+    name: "lfm3",
+    norms: BlockNorms {
+        post: Presence::Optional,
+        ..BlockNorms::SANDWICH
+    },
+    attention: AttentionForm {
+        rope: Some(RopeForm {
+            factors: RopeFactors::Required,
+            windowed: WindowedRope::Local(10_000.0),
+            ..Arch::CLASSIC_ROPE
+        }),
+        window: Window::Listed,
+        out_gate: OutGate::Projected(UnaryKind::Sigmoid, GateWidth::Heads, Presence::Required),
+        ..LFM2.attention
+    },
+    head: Arch::CLASSIC.head,
     ..LFM2
 };

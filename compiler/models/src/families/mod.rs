@@ -1,12 +1,15 @@
 //! All architectures: one constant each, one file per family.
 
 mod afmoe;
+mod apertus;
 mod arcee;
 mod arctic;
 mod baichuan;
 mod bailing;
+mod beam;
 mod bert;
 mod bloom;
+mod chameleon;
 mod codeshell;
 mod cogvlm;
 mod command_r;
@@ -21,6 +24,7 @@ mod ernie;
 mod exaone;
 mod falcon;
 mod falcon_h1;
+mod flint;
 mod gemma;
 mod gemma_embedding;
 mod glm;
@@ -35,12 +39,16 @@ mod hunyuan;
 mod internlm;
 mod jais;
 mod jamba;
+mod k2_horizon;
 mod kimi;
+mod kolibri;
 mod laguna;
 mod lfm2;
+mod limite;
 mod llama;
 mod llama4;
 mod maincoder;
+mod maion;
 mod mamba;
 mod maple;
 mod mellum;
@@ -58,17 +66,20 @@ mod orion;
 mod pangu;
 mod phi;
 mod plamo;
+mod plm;
 mod pocket_tts;
 mod qwen;
 mod qwen_hybrid;
 mod refact;
 mod rwkv;
 mod seed_oss;
+mod sensenova;
 mod smallthinker;
 mod smollm;
 mod spark;
 mod stablelm;
 mod starcoder;
+mod step;
 mod talkie;
 mod xverse;
 
@@ -78,6 +89,7 @@ use crate::error::ArchError;
 /// Every supported architecture, by name.
 pub const ARCHS: &[&Arch] = &[
     &afmoe::AFMOE,
+    &apertus::APERTUS,
     &arcee::ARCEE,
     &arctic::ARCTIC,
     &rwkv::ARWKV7,
@@ -85,8 +97,10 @@ pub const ARCHS: &[&Arch] = &[
     &bailing::BAILINGMOE,
     &bailing::BAILINGMOE2,
     &bailing::BAILINGMOE3,
+    &beam::BEAM,
     &bert::BERT,
     &bloom::BLOOM,
+    &chameleon::CHAMELEON,
     &glm::CHATGLM,
     &codeshell::CODESHELL,
     &cogvlm::COGVLM,
@@ -110,6 +124,7 @@ pub const ARCHS: &[&Arch] = &[
     &exaone::EXAONE4,
     &falcon::FALCON,
     &falcon_h1::FALCON_H1,
+    &flint::FLINT,
     &gemma::GEMMA,
     &gemma_embedding::GEMMA_EMBEDDING,
     &gemma_embedding::GEMMA_EMBEDDING2,
@@ -127,6 +142,7 @@ pub const ARCHS: &[&Arch] = &[
     &granite::GRANITE_SWA,
     &granite::GRANITEHYBRID,
     &granite::GRANITEMOE,
+    &granite::GRANITESWITCH,
     &grok::GROK,
     &grovemoe::GROVEMOE,
     &hrm::HRM_TEXT,
@@ -141,16 +157,21 @@ pub const ARCHS: &[&Arch] = &[
     &jamba::JAMBA,
     &bert::JINA_BERT_V2,
     &bert::JINA_BERT_V3,
+    &k2_horizon::K2_HORIZON,
     &kimi::KIMI_K3,
     &kimi::KIMI_LINEAR,
+    &kolibri::KOLIBRI1,
     &laguna::LAGUNA,
     &lfm2::LFM2,
     &lfm2::LFM2MOE,
+    &lfm2::LFM3,
+    &limite::LIMITE,
     &diffusion::LLADA,
     &diffusion::LLADA_MOE,
     &llama::LLAMA,
     &llama4::LLAMA4,
     &maincoder::MAINCODER,
+    &maion::MAION_CODER,
     &mamba::MAMBA,
     &mamba::MAMBA2,
     &maple::MAPLE,
@@ -161,11 +182,13 @@ pub const ARCHS: &[&Arch] = &[
     &minimax::MINIMAX_01,
     &minimax::MINIMAX_M2,
     &minimax::MINIMAX_M3,
+    &deepseek2::MISTRAL_LARGE4,
     &llama::MISTRAL3,
     &deepseek2::MISTRAL4,
     &modern_bert::MODERN_BERT,
     &mpt::MPT,
     &muse::MUSE_GLIMMER,
+    &muse::MUSE_SPARK,
     &nanbeige::NANBEIGE,
     &nemotron::NEMOTRON,
     &nemotron::NEMOTRON_H,
@@ -186,6 +209,7 @@ pub const ARCHS: &[&Arch] = &[
     &plamo::PLAMO,
     &plamo::PLAMO2,
     &plamo::PLAMO3,
+    &plm::PLM,
     &pocket_tts::POCKETTTS,
     &qwen::QWEN,
     &qwen::QWEN2,
@@ -206,27 +230,49 @@ pub const ARCHS: &[&Arch] = &[
     &rwkv::RWKV6QWEN2,
     &rwkv::RWKV7,
     &seed_oss::SEED_OSS,
+    &sensenova::SENSENOVA_U1,
     &smallthinker::SMALLTHINKER,
     &smollm::SMOLLM3,
     &spark::SPARK2_5,
     &stablelm::STABLELM,
     &starcoder::STARCODER,
     &starcoder::STARCODER2,
+    &step::STEP35,
     &talkie::TALKIE,
     &xverse::XVERSE,
+];
+
+/// Architectures that tpc knows and refuses, with the property that it lacks.
+const REFUSED: &[(&str, &str)] = &[
+    (
+        "deepseek41",
+        "its layers share compressed rows and candidates of indexers, and its n-grams pass a map of the vocabulary",
+    ),
+    (
+        "gptj",
+        "llama.cpp reserves the name, but does not compute such models",
+    ),
+    (
+        "vllm-decision2",
+        "it scores options that marks in a batch delimit, and has no logits",
+    ),
 ];
 
 /// Returns the architecture `name`.
 ///
 /// # Errors
-/// Returns [`ArchError::Unsupported`] with the nearest supported name.
+/// Returns [`ArchError::Unsupported`] with the reason, or with the nearest supported name.
 pub fn find(name: &str) -> Result<&'static Arch, ArchError> {
     ARCHS
         .iter()
         .copied()
         .find(|a| a.name == name)
-        .ok_or_else(|| ArchError::Unsupported {
-            found: tpc_diag::suggest::shorten(name),
-            nearest: tpc_diag::suggest::nearest(name, ARCHS.iter().map(|a| a.name)),
+        .ok_or_else(|| {
+            let refused = REFUSED.iter().find(|(refused, _)| *refused == name);
+            ArchError::Unsupported {
+                found: tpc_diag::suggest::shorten(name),
+                nearest: tpc_diag::suggest::nearest(name, ARCHS.iter().map(|a| a.name)),
+                reason: refused.map(|&(_, reason)| reason),
+            }
         })
 }

@@ -2,7 +2,7 @@ use super::ffn_width::FfnWidth;
 use super::heads;
 use super::keys::Keys;
 use super::windows::Reach;
-use crate::description::{ExpertForm, ExpertWeights, Gating, HeadSizes, KeyUse};
+use crate::description::{ExpertForm, ExpertWeights, Gating, HeadSizes, KeyUse, SelectedBy};
 use crate::error::ArchError;
 use crate::size::Size;
 
@@ -49,7 +49,6 @@ impl ExpertHParams {
     ) -> Result<ExpertHParams, ArchError> {
         const COUNT: &str = "expert_count";
         const USED: &str = "expert_used_count";
-        const LATENT: &str = "expert_latent_length";
         let count = keys.require_count(COUNT)?;
         let used = keys.require_count(USED)?;
         if used > count {
@@ -63,11 +62,18 @@ impl ExpertHParams {
         Ok(ExpertHParams {
             count,
             used,
-            latent: match (form.latent, keys.count(LATENT)?) {
-                (KeyUse::Ignored, _) | (_, None) => None,
-                (_, Some(n)) => Some(Size::try_new(n, LATENT)?),
+            latent: match form.latent {
+                None => None,
+                Some(latent) if latent.required => Some(keys.require_size(latent.length)?),
+                Some(latent) => match keys.count(latent.length)? {
+                    None => None,
+                    Some(n) => Some(Size::try_new(n, latent.length)?),
+                },
             },
-            groups: groups(keys, count, used)?,
+            groups: match form.selected_by {
+                SelectedBy::Weights => groups(keys, count, used)?,
+                SelectedBy::Logits => None,
+            },
             gating: gating(keys, form)?,
             by_token: match form.by_token {
                 KeyUse::Ignored => 0,

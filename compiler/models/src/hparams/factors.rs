@@ -1,4 +1,4 @@
-use tpc_ir::op::Temperature;
+use tpc_ir::op::{Temperature, TemperatureCurve};
 
 use super::keys::Keys;
 use crate::description::{
@@ -96,26 +96,38 @@ pub(super) fn temperature(
     form: TemperatureForm,
     n_ctx_orig: u64,
 ) -> Result<Option<Temperature>, ArchError> {
+    const SCALE: &str = "attention.temperature_scale";
+    const LENGTH: &str = "attention.temperature_length";
     let length = match form {
         TemperatureForm::None => None,
         TemperatureForm::PerContext => Some(n_ctx_orig),
-        TemperatureForm::PerLength => keys.count("attention.temperature_length")?,
+        TemperatureForm::PerLength => keys.count(LENGTH)?,
         TemperatureForm::Unrotated { scale, length } => {
             return Ok(Some(Temperature {
                 scale,
                 length,
                 offset: 1.0,
+                curve: TemperatureCurve::Logarithm,
+            }));
+        }
+        TemperatureForm::UnrotatedPower { scale, length } => {
+            return Ok(Some(Temperature {
+                scale: factor(keys, KeyUse::Read, SCALE)?.unwrap_or(scale),
+                length: keys.count(LENGTH)?.unwrap_or(length),
+                offset: 1.0,
+                curve: TemperatureCurve::Power,
             }));
         }
     };
     let Some(length) = length else {
         return Ok(None);
     };
-    let scale = factor(keys, KeyUse::Read, "attention.temperature_scale")?;
+    let scale = factor(keys, KeyUse::Read, SCALE)?;
     Ok(scale.map(|scale| Temperature {
         scale,
         length,
         offset: 0.0,
+        curve: TemperatureCurve::Logarithm,
     }))
 }
 

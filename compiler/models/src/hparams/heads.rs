@@ -122,7 +122,9 @@ pub(super) fn rope_uses(
             Some(Pattern::Period(any)) => all(any != 0),
             None => all(keys.flag("rope.scaling.finetuned")?.unwrap_or(true)),
         },
-        RopeLayers::ListedOrAll => match keys.pattern("attention.rope_pattern", n_layer)? {
+        RopeLayers::ListedOrAll | RopeLayers::ListedOrPlain => match keys
+            .pattern("attention.rope_pattern", n_layer)?
+        {
             Some(Pattern::Layers(layers)) => layers.into_iter().map(RopeUse::rotated_if).collect(),
             Some(Pattern::Period(_)) | None => all(true),
         },
@@ -180,4 +182,36 @@ pub(super) fn cache_owners(
         out[il] = Some(u32::try_from(from).expect("invariant: at most MAX_LAYERS"));
     }
     Ok(out)
+}
+
+/// Returns the layers that `attention.kv_source_map` names as sources of other layers' caches.
+pub(super) fn mapped_caches(
+    keys: &Keys<'_>,
+    used: KeyUse,
+    ropes: &[RopeUse],
+) -> Result<Option<Vec<Option<u32>>>, ArchError> {
+    const KEY: &str = "attention.kv_source_map";
+    let map = match used {
+        KeyUse::Ignored => None,
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.count_per_layer(KEY, ropes.len())?,
+    };
+    let Some(map) = map else {
+        return Ok(None);
+    };
+    let owner = |(il, &from): (usize, &u64)| {
+        let is_own = |layer: usize| map[layer] == layer as u64;
+        let source = usize::try_from(from).ok().filter(|&from| from <= il);
+        match source.filter(|&from| is_own(from) && ropes[from] == ropes[il]) {
+            Some(from) if from == il => Ok(None),
+            Some(from) => Ok(u32::try_from(from).ok()),
+            None => {
+                let found = format!("{from} for layer {il}");
+                let expected =
+                    "a layer up to this one that has caches of its own and rotates like this one";
+                Err(keys.out_of_range(KEY, found, expected))
+            }
+        }
+    };
+    let owners = map.iter().enumerate().map(owner);
+    owners.collect::<Result<_, _>>().map(Some)
 }

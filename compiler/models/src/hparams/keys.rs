@@ -197,6 +197,34 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Returns required finite numbers per layer, or one for all, under a key without the architecture's prefix.
+    pub(super) fn require_shared_floats(
+        &self,
+        key: &str,
+        n_layer: usize,
+    ) -> Result<Vec<f32>, ArchError> {
+        let numbers = match self.metadata.get_f32_per_layer(key, n_layer)? {
+            Some(numbers) => numbers,
+            None => vec![self.metadata.require_f32(key)?; n_layer],
+        };
+        match numbers.iter().find(|x| !x.is_finite()) {
+            None => Ok(numbers),
+            Some(x) => Err(ArchError::OutOfRange {
+                key: key.to_owned(),
+                found: x.to_string(),
+                expected: "finite numbers".into(),
+            }),
+        }
+    }
+
+    /// Returns a finite number of at least 0, if present.
+    pub(super) fn epsilon(&self, key: &str) -> Result<Option<f32>, ArchError> {
+        match self.float(key)? {
+            Some(x) if x < 0.0 => Err(self.out_of_range(key, x, "a number not below 0")),
+            x => Ok(x),
+        }
+    }
+
     /// Returns a required finite number of at least 0.
     pub(super) fn require_epsilon(&self, key: &str) -> Result<f32, ArchError> {
         let x = self.metadata.require_f32(&self.name(key))?;
@@ -224,6 +252,29 @@ impl<'a> Keys<'a> {
             .metadata
             .get_array_u64(&self.name(key))?
             .unwrap_or_default())
+    }
+
+    /// Returns a list of numbers of any sign; empty if absent.
+    pub(super) fn signed_list(&self, key: &str) -> Result<Vec<i32>, ArchError> {
+        Ok(self
+            .metadata
+            .get_array_i32(&self.name(key))?
+            .unwrap_or_default())
+    }
+
+    /// Returns a list of `N` finite numbers, if present.
+    pub(super) fn floats<const N: usize>(&self, key: &str) -> Result<Option<[f32; N]>, ArchError> {
+        let Some(numbers) = self.metadata.get_array_f32(&self.name(key))? else {
+            return Ok(None);
+        };
+        if let Some(x) = numbers.iter().find(|x| !x.is_finite()) {
+            return Err(self.out_of_range(key, x, "finite numbers"));
+        }
+        let found = format!("a list of {}", numbers.len());
+        let numbers = numbers.try_into();
+        numbers
+            .map(Some)
+            .map_err(|_| self.out_of_range(key, found, format!("a list of {N}")))
     }
 
     pub(super) fn require_number(&self, key: &str) -> Result<u64, ArchError> {

@@ -1,5 +1,5 @@
 use super::keys::Keys;
-use crate::description::LatentForm;
+use crate::description::{KeyUse, LatentForm};
 use crate::error::ArchError;
 use crate::size::Size;
 
@@ -25,6 +25,7 @@ impl LatentHParams {
     pub(super) fn read(
         keys: &Keys<'_>,
         form: LatentForm,
+        queries: KeyUse,
         rotated: u64,
         yarn: f32,
     ) -> Result<LatentHParams, ArchError> {
@@ -36,9 +37,9 @@ impl LatentHParams {
         let dk = size("attention.key_length_mla", "attention.key_length")?;
         let dv = size("attention.value_length_mla", "attention.value_length")?;
         let rank = keys.require_size("attention.kv_lora_rank")?;
-        let q_rank = match keys.count(Q_RANK)? {
-            Some(n) => Some(Size::try_new(n, Q_RANK)?),
-            None => None,
+        let q_rank = match (queries, keys.count(Q_RANK)?) {
+            (KeyUse::Ignored, _) | (_, None) => None,
+            (_, Some(n)) => Some(Size::try_new(n, Q_RANK)?),
         };
         let parts = Parts {
             q_rank,
@@ -47,6 +48,16 @@ impl LatentHParams {
             dv,
         };
         parts.sizes(keys, form, rotated, yarn)
+    }
+
+    /// Returns the sizes in layers whose heads have no rotated part.
+    pub(crate) fn without_rotation(&self) -> LatentHParams {
+        LatentHParams {
+            cached: self.rank,
+            plain: Size::new(self.dk, "the key length"),
+            rotated: 0,
+            ..self.clone()
+        }
     }
 
     /// Returns the sizes in layers with a window. `self` has the sizes in other layers.

@@ -4,6 +4,7 @@ use super::keys::Keys;
 use super::mixers::{self, Mixer};
 use super::recurrent::Heads;
 use super::windows::{self, Reach, WindowSpan};
+use super::xielu::XieluHParams;
 use super::{drafts, experts::ExpertHParams, factors, ffn};
 use crate::description::{Arch, OutGate, QkvForm, RopeLayers};
 use crate::error::ArchError;
@@ -21,6 +22,7 @@ pub(crate) struct LayerHParams {
     pub(crate) attention_scale: f32,
     pub(crate) ffn: Option<LayerFfn>,
     pub(crate) limits: Limits,
+    pub(crate) xielu: Option<XieluHParams>,
     pub(crate) reach: Reach,
     pub(crate) rope: RopeUse,
     /// Layer whose caches this layer reads; `None` for its own.
@@ -53,6 +55,7 @@ pub(super) struct LayerTable {
     ffn: Vec<Option<LayerFfn>>,
     mixers: Vec<Option<Mixer>>,
     limits: Vec<Limits>,
+    xielu: Option<Vec<XieluHParams>>,
     reaches: Vec<Reach>,
     ropes: Vec<RopeUse>,
     kv_from: Vec<Option<u32>>,
@@ -78,7 +81,10 @@ impl LayerTable {
         let form = arch.attention.head_sizes;
         let heads = heads::elements(&keys, form, first, n_embd, some_heads)?;
         let ropes = heads::rope_uses(&keys, arch, &reaches)?;
-        let kv_from = heads::cache_owners(&keys, arch.attention.shared_kv, &reaches, &n_head_kv)?;
+        let kv_from = match heads::mapped_caches(&keys, arch.attention.kv_sources, &ropes)? {
+            Some(mapped) => mapped,
+            None => heads::cache_owners(&keys, arch.attention.shared_kv, &reaches, &n_head_kv)?,
+        };
         Ok(LayerTable {
             n_head,
             n_head_kv,
@@ -86,6 +92,7 @@ impl LayerTable {
             ffn,
             mixers,
             limits: ffn::limits(&keys, arch.ffn.limits, n_layer)?,
+            xielu: XieluHParams::read(&keys, &arch.ffn.activation, n_layer)?,
             reaches,
             ropes,
             kv_from,
@@ -158,6 +165,7 @@ impl LayerTable {
             attention_scale: factors::attention_scale(keys, form, model.n_layer, dk, share)?,
             ffn: self.ffn[il],
             limits: self.limits[il],
+            xielu: self.xielu.as_ref().map(|all| all[il]),
             reach,
             rope: self.ropes[il],
             kv_from,
@@ -207,7 +215,7 @@ impl Widths {
     ) -> Result<Widths, ArchError> {
         let q = Size::product(n_head, dk, "attention.head_count × attention.key_length")?;
         let q_projected = match arch.attention.out_gate {
-            OutGate::None | OutGate::Projected(..) => q,
+            OutGate::None | OutGate::Projected(..) | OutGate::Softplus2(..) => q,
             OutGate::WithQueries => Size::product(
                 n_head,
                 dk + dv,

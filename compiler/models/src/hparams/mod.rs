@@ -4,6 +4,7 @@
 //! `rope.scaling.*` are read even with the default scaling type. YaRN's factor on rotated elements leaves out the part
 //! that the op computes.
 
+mod adapters;
 mod compressed;
 mod drafts;
 mod encoders;
@@ -24,8 +25,11 @@ mod model;
 mod ngrams;
 mod recurrent;
 mod rope;
+mod taps;
 mod windows;
+mod xielu;
 
+pub(crate) use adapters::AdapterHParams;
 pub(crate) use compressed::CompressedHParams;
 pub(crate) use experts::{ExpertHParams, GroupExperts, Groups};
 pub(crate) use ffn::{ExpertWidths, LayerFfn};

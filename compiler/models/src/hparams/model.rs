@@ -1,5 +1,6 @@
 use tpc_ir::op::{GluKind, NormKind, Rope, Temperature};
 
+use super::adapters::AdapterHParams;
 use super::compressed::CompressedHParams;
 use super::experts::ExpertHParams;
 use super::factors::{self, bound, factor};
@@ -13,10 +14,12 @@ use super::limits::MAX_LAYERS;
 use super::loops::Loops;
 use super::ngrams::NgramHParams;
 use super::recurrent::RecurrentHParams;
+use super::taps::TapHParams;
 use super::windows::WindowSpan;
 use super::{drafts, encoders, rope};
 use crate::description::{
-    Activation, Arch, AttentionForm, DraftNorm, HeadSizes, KeyUse, NormForm, Presence, Residual,
+    Activation, Arch, AttentionForm, DraftNorm, HeadSizes, KeyUse, NormForm, PostEps, Presence,
+    Residual, ValueSource,
 };
 use crate::error::ArchError;
 use crate::options::Drafting;
@@ -38,6 +41,7 @@ pub(crate) struct HParams {
     pub(crate) positions: PositionHParams,
     pub(crate) attention: AttentionHParams,
     pub(crate) ffn: FfnHParams,
+    pub(crate) adapters: Option<AdapterHParams>,
     pub(crate) recurrent: Option<RecurrentHParams>,
     pub(crate) residual: ResidualHParams,
     pub(crate) logits: LogitHParams,
@@ -63,6 +67,10 @@ pub(crate) struct EmbeddingHParams {
 pub(crate) struct NormHParams {
     pub(crate) kind: NormKind,
     pub(crate) eps: f32,
+    /// Epsilon of the norms of sublayers' outputs.
+    pub(crate) post_eps: f32,
+    /// Number of parts of the residual stream that are normalised separately.
+    pub(crate) groups: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +97,10 @@ pub(crate) struct AttentionHParams {
     /// Bound of elements of queries, keys and values.
     pub(crate) qkv_clamp: Option<f32>,
     pub(crate) value_scale: Option<f32>,
+    /// Experts that compute values, in layers with feed-forward experts.
+    pub(crate) value_experts: Option<ExpertHParams>,
+    /// Epsilon of the token's own value.
+    pub(crate) own_value_eps: f32,
 }
 
 /// Hyper-parameters of feed-forward sublayers, except widths, which differ between layers.
@@ -101,11 +113,14 @@ pub(crate) struct FfnHParams {
     pub(crate) named: Option<GluKind>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ResidualHParams {
     pub(crate) join: Join,
     /// Number of layers after which a layer's output is halved.
     pub(crate) halved_every: Option<u64>,
+    /// True if the norms of sublayers' inputs normalise their outputs.
+    pub(crate) swin: bool,
+    pub(crate) taps: Option<TapHParams>,
     pub(crate) scale: Option<f32>,
 }
 
@@ -113,6 +128,8 @@ pub(crate) struct ResidualHParams {
 pub(crate) struct LogitHParams {
     pub(crate) scale: Option<f32>,
     pub(crate) softcap: Option<f32>,
+    /// `[a, b, c]` of the logits `a σ((x + b) / c)`.
+    pub(crate) sigmoid: Option<[f32; 3]>,
 }
 
 /// Connection of sublayers with the residual stream, with metadata values.
@@ -167,7 +184,7 @@ impl HParams {
         let per_layer = per_layer(&keys, arch.embedding.per_layer, n_layer)?;
         let ngrams = ngrams(&keys, arch.embedding.ngrams, n_main)?;
         let n_vocab = vocabulary(&keys, metadata, tensors)?;
-        let eps = epsilon(&keys, norm)?;
+        let norm = NormHParams::read(&keys, arch, norm, n_embd)?;
         let ctx = [n_ctx_train, n_ctx_orig];
         let attention = AttentionHParams::read(model, &table, rope.as_ref(), n_main, ctx)?;
         let recurrent = arch.recurrent.map(|form| {
@@ -190,13 +207,14 @@ impl HParams {
                 types,
                 ngrams,
             },
-            norm: NormHParams { kind: norm, eps },
+            norm,
             draft_norm: match arch.drafts.map(|form| form.norm) {
                 Some(DraftNorm::Layer) if !drafts.is_empty() => NormHParams {
                     kind: NormKind::Layer,
                     eps: epsilon(&keys, NormKind::Layer)?,
+                    ..norm
                 },
-                Some(DraftNorm::Layer | DraftNorm::Model) | None => NormHParams { kind: norm, eps },
+                Some(DraftNorm::Layer | DraftNorm::Model) | None => norm,
             },
             positions: PositionHParams {
                 n_ctx_train,
@@ -209,6 +227,7 @@ impl HParams {
                 situ,
                 named,
             },
+            adapters: AdapterHParams::read(&keys, arch.adapters, n_vocab)?,
             recurrent,
             residual: ResidualHParams {
                 join,
@@ -216,11 +235,17 @@ impl HParams {
                     KeyUse::Ignored => None,
                     KeyUse::Read | KeyUse::ReadOr(_) => keys.count("rescale_every_n_layers")?,
                 },
+                swin: match arch.norms.swin {
+                    KeyUse::Ignored => false,
+                    KeyUse::Read | KeyUse::ReadOr(_) => keys.flag("swin_norm")?.unwrap_or(false),
+                },
+                taps: TapHParams::read(&keys, arch.taps, n_layer)?,
                 scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
             },
             logits: LogitHParams {
                 scale: factors::logit_scale(&keys, arch.head.logit_scale, n_embd)?,
                 softcap: factor(&keys, arch.head.softcap, "final_logit_softcapping")?,
+                sigmoid: sigmoid(&keys, arch.head.sigmoid)?,
             },
             layers,
             loops,
@@ -231,6 +256,33 @@ impl HParams {
 
     pub(crate) const fn embd(&self) -> Size {
         embd(self.n_embd)
+    }
+}
+
+impl NormHParams {
+    fn read(
+        keys: &Keys<'_>,
+        arch: &Arch,
+        kind: NormKind,
+        n_embd: u64,
+    ) -> Result<NormHParams, ArchError> {
+        const GROUPS: &str = "attention.group_norm_groups";
+        let eps = epsilon(keys, kind)?;
+        let groups = match arch.norm.groups {
+            KeyUse::Ignored => 1,
+            KeyUse::Read | KeyUse::ReadOr(_) => keys.count(GROUPS)?.unwrap_or(1),
+        };
+        keys.require_divisor(GROUPS, groups, "embedding_length", n_embd)?;
+        Ok(NormHParams {
+            kind,
+            eps,
+            post_eps: match arch.norms.post_eps {
+                PostEps::Model => eps,
+                PostEps::Fixed(eps) => eps,
+                PostEps::Key => keys.require_epsilon("post_norm_epsilon")?,
+            },
+            groups,
+        })
     }
 }
 
@@ -255,8 +307,45 @@ impl AttentionHParams {
             value_scale: factor(keys, form.value_scale, "attention.value_scale")?
                 .filter(|&scale| scale != 1.0),
             window: table.window,
+            value_experts: value_experts(keys, form, table.experts)?,
+            own_value_eps: match form.own_value {
+                Presence::Absent => 0.0,
+                Presence::Optional | Presence::Required => {
+                    keys.epsilon("attention.xsa_epsilon")?.unwrap_or(0.0)
+                }
+            },
         })
     }
+}
+
+/// Returns the experts that compute values. They have the gating of the feed-forward experts.
+fn value_experts(
+    keys: &Keys<'_>,
+    form: &AttentionForm,
+    experts: Option<ExpertHParams>,
+) -> Result<Option<ExpertHParams>, ArchError> {
+    const COUNT: &str = "attention.value_expert_count";
+    const USED: &str = "attention.value_expert_used_count";
+    let experts = match form.value_source {
+        ValueSource::RoutedBesideExperts => experts,
+        ValueSource::Projected | ValueSource::ProjectedOrKeys => None,
+    };
+    let (Some(experts), Some(count)) = (experts, keys.count(COUNT)?) else {
+        return Ok(None);
+    };
+    let used = keys.require_count(USED)?;
+    if used > count {
+        return Err(keys.out_of_range(USED, used, format!("at most {count}")));
+    }
+    Ok(Some(ExpertHParams {
+        count,
+        used,
+        latent: None,
+        groups: None,
+        by_token: 0,
+        of_groups: None,
+        ..experts
+    }))
 }
 
 fn in_loops(
@@ -351,7 +440,7 @@ fn latent(
         ),
         _ => ([0; 2], 1.0),
     };
-    let full = LatentHParams::read(keys, latent, rotated[0], yarn)?;
+    let full = LatentHParams::read(keys, latent, form.latent_queries, rotated[0], yarn)?;
     let windowed = match form.head_sizes {
         HeadSizes::Same | HeadSizes::WindowedRotation => full.clone(),
         HeadSizes::WindowedOwn => full.in_window_layers(keys, rotated[1], yarn)?,
@@ -387,13 +476,31 @@ fn indexer(
     IndexerHParams::read(keys, form, n_layer, n_ctx_train, rotated).map(Some)
 }
 
+fn sigmoid(keys: &Keys<'_>, used: KeyUse) -> Result<Option<[f32; 3]>, ArchError> {
+    const KEY: &str = "final_logit_sigmoid_capping";
+    let given = match used {
+        KeyUse::Ignored => None,
+        KeyUse::Read | KeyUse::ReadOr(_) => keys.floats::<3>(KEY)?,
+    };
+    let given = given.filter(|&[a, _, c]| a != 0.0 && c != 0.0);
+    match given {
+        Some([_, b, c]) if !(1.0 / c).is_finite() || !(b / c).is_finite() => {
+            Err(keys.out_of_range(KEY, c, "a last number that keeps the others finite"))
+        }
+        given => Ok(given),
+    }
+}
+
 fn situ(keys: &Keys<'_>, activation: &Activation) -> Result<Option<(f32, Option<f32>)>, ArchError> {
     match activation {
         Activation::Situ => Ok(Some((
             keys.require_above_0("activation.situ_beta")?,
             keys.above_0("activation.situ_linear_beta")?,
         ))),
-        Activation::Gated(_) | Activation::GatedFused(_) | Activation::Plain(_) => Ok(None),
+        Activation::Gated(_)
+        | Activation::GatedFused(_)
+        | Activation::Xielu
+        | Activation::Plain(_) => Ok(None),
     }
 }
 

@@ -3,7 +3,7 @@ use tpc_ir::op::{Rope, RopeMode};
 use super::keys::Keys;
 use super::windows::Reach;
 use crate::description::{
-    AttentionForm, HeadSizes, RopeBase, RopeForm, Sections, WindowedRope, YarnFactor,
+    AttentionForm, HeadSizes, RopeBase, RopeForm, RotatedPart, Sections, WindowedRope, YarnFactor,
 };
 use crate::error::ArchError;
 use tpc_diag::suggest::shorten;
@@ -38,6 +38,17 @@ pub(super) fn read(
     };
     if form.base == RopeBase::Fixed {
         return Ok(Some(dk.map(|dk| fixed_rotation(form, dk, n_ctx_orig))));
+    }
+    if form.part == RotatedPart::HalfOfHead {
+        if let Some(dk) = dk.iter().find(|dk| !dk.is_multiple_of(4)) {
+            return Err(keys.out_of_range("attention.key_length", dk, "a multiple of 4"));
+        }
+        let base = base(keys, form.base, dk[0])?;
+        let half = |dk: u64| Rope {
+            freq_base: base,
+            ..fixed_rotation(form, dk / 2, n_ctx_orig)
+        };
+        return Ok(Some(dk.map(half)));
     }
     let scaling = Scaling::read(keys, n_ctx_train, n_ctx_orig)?;
     let n_dims = match (attention.head_sizes, first) {
@@ -101,7 +112,23 @@ pub(super) fn read(
         },
         ..windowed
     };
+    let full = match form.part {
+        RotatedPart::Given | RotatedPart::HalfOfHead => full,
+        RotatedPart::HalfIfFull => Rope {
+            n_dims: half(keys, full.n_dims)?,
+            ..full
+        },
+    };
     Ok(Some([full, windowed]))
+}
+
+/// Returns half of the rotated elements, an even number.
+fn half(keys: &Keys<'_>, n_dims: u64) -> Result<u64, ArchError> {
+    const KEY: &str = "rope.dimension_count";
+    if n_dims.is_multiple_of(4) {
+        return Ok(n_dims / 2);
+    }
+    Err(keys.out_of_range(KEY, n_dims, "a multiple of 4"))
 }
 
 /// Returns the rotation of all `dk` elements, without keys.

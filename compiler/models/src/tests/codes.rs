@@ -11,6 +11,7 @@ fn every_error() -> Vec<ArchError> {
         ArchError::Unsupported {
             found: found.clone(),
             nearest: Some("llama"),
+            reason: None,
         },
         ArchError::OutOfRange {
             key: key.clone(),

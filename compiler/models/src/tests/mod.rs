@@ -9,6 +9,7 @@ mod experts;
 mod graphs;
 mod hostile;
 mod layers;
+mod recent;
 mod recurrent;
 mod rotations;
 mod rwkv;
@@ -169,6 +170,9 @@ const NUMBERS: &[(&str, u32)] = &[
     ("ple.heads_per_ngram", 1),
     ("ple.conv_kernel", 3),
     ("ple.eos_token_id", 0),
+    ("moe_latent_size", 32),
+    ("adapters.count", 1),
+    ("adapters.lora_rank", 4),
     ("attention.q_lora_rank", 24),
     ("attention.kv_lora_rank", 64),
     ("attention.key_length_mla", 48),
@@ -187,6 +191,7 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
         ("hyper_connection.epsilon", 1e-6),
         ("hyper_connection.magnitude", 2.0),
         ("attention.compress_rope_freq_base", 160_000.0),
+        ("post_norm_epsilon", 1e-4),
     ];
     let name = MetaValue::Str(arch.to_owned());
     let mut pairs = vec![
@@ -206,10 +211,21 @@ fn metadata(arch: &str) -> Vec<(String, MetaValue)> {
     if ARCHS.iter().any(both_ways) {
         pairs.push((format!("{arch}.attention.causal"), false.into()));
     }
+    let xielu = ["xielu.alpha_n", "xielu.alpha_p", "xielu.beta", "xielu.eps"];
+    if arch == "apertus" {
+        pairs.extend(xielu.map(|key| (key.to_owned(), 0.5f32.into())));
+    }
     let numbers = NUMBERS.iter();
     pairs.extend(numbers.map(|&(k, n)| (format!("{arch}.{k}"), MetaValue::U32(n))));
     pairs.extend(floats.map(|(k, x)| (format!("{arch}.{k}"), MetaValue::F32(x))));
     let arch_of = ARCHS.iter().find(|a| a.name == arch);
+    if arch_of.is_some_and(|a| a.adapters != KeyUse::Ignored) {
+        let lists = [
+            "adapters.token_ids_activate",
+            "adapters.token_ids_substitute",
+        ];
+        pairs.extend(lists.map(|key| (format!("{arch}.{key}"), vec![7u32].into())));
+    }
     if arch_of.is_some_and(|a| a.embedding.ngrams != KeyUse::Ignored) {
         set_ngrams(&mut pairs, arch);
     }

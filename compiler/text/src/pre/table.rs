@@ -318,6 +318,40 @@ const TEKKEN: &[Step] = &[Words(
     ),
     LeaveLastOfLine,
 )];
+const TEKKEN_THOUSANDS: &[Step] = &[
+    Words(
+        concat!(
+            cased!(""),
+            r"|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n/]*|",
+            part!(line),
+            r"|\s+"
+        ),
+        LeaveLastOfLine,
+    ),
+    Thousands(r"\p{N}+"),
+];
+const FLINT: &[Step] = &[
+    THREE_DIGITS,
+    HAN_AND_KANA,
+    Words(
+        concat!(
+            cased!(concat!("(?:", part!(contraction), ")?")),
+            r"| ?[\p{P}\p{S}]+[\r\n]*|",
+            part!(line),
+            r"|\s+"
+        ),
+        LeaveLastOfLine,
+    ),
+];
+const K2_HORIZON: &[Step] = &[Words(
+    concat!(
+        part!(contraction),
+        r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}\u{200C}\u{200D}]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|",
+        part!(line),
+        r"|\s+"
+    ),
+    LeaveLastOfLine,
+)];
 const GPT4O: &[Step] = &[GPT4O_WORDS];
 const TINY_AYA: &[Step] = &[Thousands(r"\d+\b"), GPT4O_WORDS];
 const KIMI: &[Step] = &[Words(
@@ -368,6 +402,7 @@ const TABLE: &[Pre] = &[
     Pre::new("falcon", FALCON),
     Pre::new("falcon-h1", LLAMA3).whole().bos(),
     Pre::new("falcon3", LLAMA3).whole().bos(),
+    Pre::new("flint", FLINT),
     Pre::new("gemma4", RAW_LINES).bytes(Bytes::Gemma),
     Pre::new("gigachat", GPT2),
     Pre::new("glm4", LLAMA3).without_bos(),
@@ -391,6 +426,7 @@ const TABLE: &[Pre] = &[
     Pre::new("jina-v2-es", GPT2),
     Pre::new("jina-v5-nano", LLAMA3).whole().bos(),
     Pre::new("joyai-llm", DEEPSEEK3),
+    Pre::new("k2-horizon", K2_HORIZON),
     Pre::new("kanana2", GPT4O),
     Pre {
         may_lack_merges: true,
@@ -432,6 +468,7 @@ const TABLE: &[Pre] = &[
     Pre::new("superbpe", SUPERBPE),
     Pre::new("talkie", GPT4O),
     Pre::new("tekken", TEKKEN).whole().bos(),
+    Pre::new("tekken-num3", TEKKEN_THOUSANDS).whole().bos(),
     Pre::new("tiny_aya", TINY_AYA),
     Pre::new("trillion", GPT2),
     Pre::new("ufakzeka", UFAKZEKA),

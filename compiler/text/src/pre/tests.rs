@@ -64,10 +64,19 @@ fn digits_are_cut_as_each_model_wants() {
     check("superbpe", "ab 1234567 cd", "ab |1|234|567| cd");
     check("afmoe", "x  12345", "x|  |12|345");
     check("deepseek-v3", "x 12345", "x| |123|45");
+    check("tekken-num3", "x  1234567 12", "x| | |1|234|567| |12");
+    check("flint", "x 12345", "x| |123|45");
+    check("k2-horizon", "x 12345", "x| |123|45");
 }
 
 #[test]
 fn scripts_are_cut_as_each_model_wants() {
+    check(
+        "flint",
+        "HelloWorld's 中文, ok",
+        "Hello|World's| |中文|,| ok",
+    );
+    check("k2-horizon", "क्\u{200d}ष a's", "क्\u{200d}ष| a|'s");
     check("kimi-k2", "HelloWorld中文abc", "Hello|World|中文|abc");
     check("tekken", "HelloWorld ПриветМир", "Hello|World| Привет|Мир");
     check("deepseek-llm", "Hello 中文, ok", "Hello| |中文|,| ok");

@@ -8,10 +8,10 @@ use crate::blocks::builder::Builder;
 use crate::blocks::context::LayerContext;
 use crate::blocks::kv_cache::{self, CacheKind};
 use crate::blocks::rotation::Rotation;
-use crate::blocks::{norm, rope};
-use crate::description::{IndexerPart, IndexerTensors, Presence};
+use crate::blocks::{log_scale, norm, rope};
+use crate::description::{IndexerPart, IndexerTensors, Presence, RopeFactors, RopeLayers};
 use crate::error::ArchError;
-use crate::hparams::IndexerHParams;
+use crate::hparams::{IndexerHParams, RopeUse};
 use crate::size::Size;
 use crate::source::TensorRole;
 
@@ -51,6 +51,13 @@ pub(super) fn queries(
             let q = b.project("indexer.attn_q_b", latent, sizes, NAME)?;
             b.reshape(q, dims, NAME)?
         }
+        (IndexerTensors::OfNormedInput, _) => {
+            let eps = hp.eps.unwrap_or(model.norm.eps);
+            let x = layer_norm(b, eps, "indexer.q_norm", model.embd(), input.x)?;
+            let q = b.project("indexer.attn_q_b", x, [model.embd(), hp.width], NAME)?;
+            let q = b.reshape(q, dims, NAME)?;
+            log_scale::apply(b, cx, "indexer.ssmax", hp.heads.n, q)?
+        }
         (IndexerTensors::OfInput, _) => {
             let sizes = [model.embd(), hp.width];
             let q = b.project("indexer.q_proj", input.x, sizes, NAME)?;
@@ -70,7 +77,7 @@ pub(super) fn projected_keys(
     x: Value,
 ) -> Result<Value, ArchError> {
     let tensor = match hp.form.tensors {
-        IndexerTensors::OfLatent => "indexer.attn_k",
+        IndexerTensors::OfLatent | IndexerTensors::OfNormedInput => "indexer.attn_k",
         IndexerTensors::OfInput => "indexer.k_proj",
     };
     let sizes = [cx.model.hparams.embd(), hp.dim];
@@ -89,18 +96,29 @@ pub(super) fn normed_keys(
         IndexerTensors::OfInput => {
             norm::with_weight(b, &cx.model, "indexer.k_norm", &[hp.dim], k, NAME)
         }
-        IndexerTensors::OfLatent => {
-            let norm = Norm {
-                kind: NormKind::Layer,
-                eps: hp.eps.unwrap_or(cx.model.hparams.norm.eps),
-            };
-            let k = b.push(norm, vec![k], NAME)?;
-            let weight = b.tensor_name("indexer.k_norm", "weight");
-            let weight = b.require(&weight, &[hp.dim], TensorRole::NormWeight)?;
-            let k = b.mul(k, weight, NAME)?;
-            b.add_bias("indexer.k_norm", k, hp.dim, Presence::Required, NAME)
+        IndexerTensors::OfLatent | IndexerTensors::OfNormedInput => {
+            let eps = hp.eps.unwrap_or(cx.model.hparams.norm.eps);
+            layer_norm(b, eps, "indexer.k_norm", hp.dim, k)
         }
     }
+}
+
+fn layer_norm(
+    b: &mut Builder<'_>,
+    eps: f32,
+    tensor: &str,
+    size: Size,
+    x: Value,
+) -> Result<Value, ArchError> {
+    let norm = Norm {
+        kind: NormKind::Layer,
+        eps,
+    };
+    let y = b.push(norm, vec![x], tensor)?;
+    let weight = b.tensor_name(tensor, "weight");
+    let weight = b.require(&weight, &[size], TensorRole::NormWeight)?;
+    let y = b.mul(y, weight, tensor)?;
+    b.add_bias(tensor, y, size, Presence::Required, tensor)
 }
 
 /// Returns the rotated keys, `[dim, 1, n_tokens]`.
@@ -136,7 +154,7 @@ pub(super) fn score_cells(
     let k = kv_cache::store(b, cx, CacheKind::IndexerKeys, k)?;
     let k = b.swap_heads(k, "indexer_k")?;
     let weights = match hp.form.tensors {
-        IndexerTensors::OfLatent => {
+        IndexerTensors::OfLatent | IndexerTensors::OfNormedInput => {
             let sizes = [cx.model.hparams.embd(), hp.heads];
             let weights = b.project("indexer.proj", x, sizes, NAME)?;
             b.scale(weights, 1.0 / (hp.width.n as f32).sqrt(), NAME)?
@@ -170,6 +188,11 @@ fn rotate(
     let Some([full, _]) = &cx.model.hparams.positions.rope else {
         return Ok(x);
     };
+    let form = cx.model.arch.attention.rope.as_ref();
+    let layers = form.map(|form| form.layers);
+    if layers == Some(RopeLayers::ListedOrPlain) && cx.layer.rope == RopeUse::Unrotated {
+        return Ok(x);
+    }
     let mode = match full.mode.sections() {
         // If tokens have several positions, the indexer pairs elements as the model does.
         Some(_) => full.mode,
@@ -182,7 +205,13 @@ fn rotate(
     match hp.form.rotated {
         IndexerPart::None => Ok(x),
         IndexerPart::Last => rope::rotate_last(b, &rope, x, vec![positions], name),
-        IndexerPart::First => b.push(rope, vec![x, positions], name),
+        IndexerPart::First => {
+            let mut operands = vec![x, positions];
+            if let Some(form) = form.filter(|form| form.factors == RopeFactors::Required) {
+                operands.extend(rope::factors(b, &cx.model, form, rope.n_dims)?);
+            }
+            b.push(rope, operands, name)
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::mask::visible_cells;
 use crate::error::ArchError;
 use crate::hparams::{IndexerHParams, Reach};
 
-const TENSORS: [&str; 11] = [
+const TENSORS: [&str; 14] = [
     "indexer.attn_q_b.weight",
     "indexer.attn_k.weight",
     "indexer.k_norm.weight",
@@ -21,6 +21,9 @@ const TENSORS: [&str; 11] = [
     "indexer.q_proj.weight",
     "indexer.k_proj.weight",
     "indexer.q_norm.weight",
+    "indexer.q_norm.bias",
+    "indexer.ssmax.weight",
+    "indexer.ssmax.bias",
     "indexer_compressor_gate.weight",
     "indexer_compressor_ape.weight",
     "indexer_compressor_norm.weight",
