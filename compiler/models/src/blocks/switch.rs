@@ -70,6 +70,7 @@ fn numbers(b: &mut Builder<'_>, n: u64, name: &str) -> Result<Value, ArchError> 
         start: 0.0,
         step: 1.0,
         n: n.into(),
+        held: None,
     };
     b.push(op, Vec::new(), name)
 }
