@@ -47,7 +47,7 @@ impl Version {
     /// Returns the numbers of ops and element types.
     pub const fn numbering(self) -> &'static Numbering {
         match self {
-            Version::V7 => &Numbering::GGML_0_22,
+            Version::V7 => &Numbering::GGML_0_25,
             Version::V8 => &Numbering::GGML_0_28,
         }
     }

@@ -14,9 +14,9 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// ggml 0.22, of llama.cpp 0.5 and 0.6.
-    pub const GGML_0_22: Numbering = Numbering {
-        ggml: "0.22",
+    /// ggml 0.25, of llama.cpp 0.5 and 0.6.
+    pub const GGML_0_25: Numbering = Numbering {
+        ggml: "0.25",
         absent: &[OpKind::TopKMask],
         types: 43,
     };
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_ggml() {
-        let op = |number, kind| Numbering::GGML_0_22.op(number, kind);
+        let op = |number, kind| Numbering::GGML_0_25.op(number, kind);
         assert_eq!(op(0, 0), Some(OpKind::None));
         assert_eq!(op(29, 0), Some(OpKind::MulMat));
         assert_eq!(op(90, 0), Some(OpKind::Dsv4HcPost));
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn every_op_has_the_number_that_it_is_read_from() {
-        for numbering in [Numbering::GGML_0_22, Numbering::GGML_0_28] {
+        for numbering in [Numbering::GGML_0_25, Numbering::GGML_0_28] {
             for &op in OpKind::ALL {
                 let Some((number, kind)) = numbering.number(op) else {
                     assert!(numbering.absent.contains(&op), "{op}");
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_release_has_its_own_element_types() {
-        let old = Numbering::GGML_0_22;
+        let old = Numbering::GGML_0_25;
         assert_eq!(old.dtype(42), Some(DType::Q2_0));
         assert_eq!(old.dtype(43), None);
         assert_eq!(Numbering::GGML_0_28.dtype(43), Some(DType::F8E4M3));
