@@ -218,6 +218,8 @@ const ERRORS: &[(DType, f32, f64)] = &[
     (DType::F32, 0.0, 0.0),
     (DType::F16, 0.0005, 0.0003),
     (DType::Bf16, 0.004, 0.002),
+    // Numbers below the smallest one become 0.
+    (DType::F8E4M3, 1.0, 0.03),
     (DType::Q8_0, 0.0045, 0.006),
     (DType::Q5_1, 0.034, 0.04),
     (DType::Q5_0, 0.063, 0.045),
@@ -247,8 +249,12 @@ fn round_trips_stay_within_the_error_of_the_format() {
             .find(|(t, ..)| *t == dtype)
             .expect("every encoder has its error bounds");
         // Scaling by powers of two does not change relative errors while f16 values stay normal. The floor under `amax`
-        // accounts for subnormal values. Scales of nvfp4 end at 448; other formats have a larger range.
-        let largest = if dtype == DType::Nvfp4 { 256.0 } else { 1024.0 };
+        // accounts for subnormal values. Scales of nvfp4 and numbers of f8_e4m3 end at 448.
+        let largest = match dtype {
+            DType::Nvfp4 => 256.0,
+            DType::F8E4M3 => 64.0,
+            _ => 1024.0,
+        };
         for scale in [1.0, largest, 1.0 / 16.0] {
             let values: Vec<f32> = values.iter().map(|x| x * scale).collect();
             let back = decoded(dtype, &encoded(dtype, &values));

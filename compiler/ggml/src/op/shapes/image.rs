@@ -19,14 +19,15 @@ impl Window {
         })
     }
 
-    /// Returns the number of windows of `kernel` elements in `n` elements.
+    /// Returns the number of windows of `kernel` elements in `n` elements, as ggml counts them. Division rounds towards
+    /// zero, so a kernel that exceeds the elements may have one window; kernels read zeros beyond the elements.
     fn count(self, n: u64, kernel: u64) -> Result<u64, String> {
-        let reach = kernel.saturating_sub(1).saturating_mul(self.dilation);
-        let span = reach.saturating_add(1);
-        let padded = n.saturating_add(self.pad.saturating_mul(2));
-        let free = padded.checked_sub(span).filter(|_| kernel > 0);
-        let free = free.ok_or_else(|| format!("a kernel of {kernel} exceeds {n} elements"))?;
-        Ok(free / self.stride + 1)
+        let wide = i128::from;
+        let reach = wide(self.dilation) * (wide(kernel) - 1);
+        let free = wide(n) + 2 * wide(self.pad) - reach - 1;
+        let count = u64::try_from(free / wide(self.stride) + 1).ok();
+        let count = count.filter(|&count| count > 0);
+        count.ok_or_else(|| format!("a kernel of {kernel} exceeds {n} elements"))
     }
 }
 
@@ -171,12 +172,10 @@ pub(super) fn conv_3d(node: &Node<'_>) -> Rule {
 
 fn pooled(node: &Node<'_>, [kernel, stride, pad]: [usize; 3], n: u64) -> Result<u64, String> {
     let kernel = node.positive(kernel, "window")?;
-    let window = Window {
-        stride: node.positive(stride, "stride")?,
-        pad: node.size(pad, "padding")?,
-        dilation: 1,
-    };
-    window.count(n, kernel)
+    let (stride, pad) = (node.positive(stride, "stride")?, node.size(pad, "padding")?);
+    let free = n.saturating_add(2 * pad).checked_sub(kernel);
+    let free = free.ok_or_else(|| format!("a window of {kernel} exceeds {n} elements"))?;
+    Ok(free / stride + 1)
 }
 
 fn known_pool(node: &Node<'_>) -> Rule {

@@ -159,6 +159,24 @@ fn attention_reads_cells_that_exist() {
     assert!(of(k, shape(DType::F16, [16, 3, 3, 1])).is_err());
 }
 
+/// ggml divides towards zero, so a kernel that exceeds the image may have one place.
+#[test]
+fn kernels_are_counted_as_ggml_counts_them() {
+    let image = f32s([1, 1, 2, 1]);
+    let kernel = f32s([3, 3, 2, 5]);
+    let of = |stride: i32, side: u64| {
+        let params = [stride, stride, 0, 0, 1, 1];
+        check(
+            OpKind::Conv2d,
+            &params,
+            f32s([side, side, 5, 1]),
+            &[kernel, image],
+        )
+    };
+    assert_eq!(of(3, 1), Ok(()));
+    assert!(of(3, 2).is_err() && of(2, 1).is_err() && of(1, 1).is_err());
+}
+
 #[test]
 fn every_op_needs_its_sources() {
     for &op in OpKind::ALL {
