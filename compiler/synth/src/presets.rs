@@ -21,6 +21,7 @@ const SMALL_OF: &[(&str, &str)] = &[
          afmoe.expert_weights_norm=true,afmoe.expert_weights_scale=2.5",
     ),
     ("bailingmoe", "bailingmoe.expert_shared_count=1"),
+    ("arwkv7", "embd=512,kv_heads=8,head_dim=64"),
     (
         "bailingmoe2",
         "bailingmoe2.leading_dense_block_count=1,bailingmoe2.expert_shared_count=1,\
@@ -316,7 +317,8 @@ const SMALL_OF: &[(&str, &str)] = &[
          qwen4exp.ple.head_offsets=u64:0/61/128/187,qwen4exp.ple.head_vocab_sizes=u64:61/67/59/69",
     ),
     ("rwkv6", "kv_heads=8,rwkv6.rescale_every_n_layers=2"),
-    ("rwkv7", "kv_heads=8"),
+    // llama.cpp reads heads of RWKV 7 in steps of 64 elements.
+    ("rwkv7", "embd=512,kv_heads=8,head_dim=64"),
     (
         "sensenova_u1",
         "sensenova_u1.rope.freq_base_spatial=10000.0",

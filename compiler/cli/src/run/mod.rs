@@ -46,9 +46,13 @@ use stream::{Stream, To};
 const CONTINUED: usize = 128;
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    if args.embedding.embeddings {
-        return embeddings::run(args);
+    match args.embedding.embeddings {
+        true => embeddings::run(args),
+        false => generate(args),
     }
+}
+
+fn generate(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
     let (opened, executor) = opened(args)?;
     let file = &opened.file;

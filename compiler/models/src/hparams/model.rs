@@ -195,7 +195,7 @@ impl HParams {
         let named = encoders::gated_function(&keys, arch.ffn.by_name)?;
         let types = encoders::token_types(metadata, arch.embedding.types)?;
         encoders::check_direction(&keys, form.direction)?;
-        let join = join(&keys, arch.residual)?;
+        let residual = ResidualHParams::read(&keys, arch, n_layer)?;
         Ok(HParams {
             name,
             n_embd,
@@ -229,24 +229,8 @@ impl HParams {
             },
             adapters: AdapterHParams::read(&keys, arch.adapters, n_vocab)?,
             recurrent,
-            residual: ResidualHParams {
-                join,
-                halved_every: match arch.rescale {
-                    KeyUse::Ignored => None,
-                    KeyUse::Read | KeyUse::ReadOr(_) => keys.count("rescale_every_n_layers")?,
-                },
-                swin: match arch.norms.swin {
-                    KeyUse::Ignored => false,
-                    KeyUse::Read | KeyUse::ReadOr(_) => keys.flag("swin_norm")?.unwrap_or(false),
-                },
-                taps: TapHParams::read(&keys, arch.taps, n_layer)?,
-                scale: factors::residual_scale(&keys, arch.residual_scale, n_layer)?,
-            },
-            logits: LogitHParams {
-                scale: factors::logit_scale(&keys, arch.head.logit_scale, n_embd)?,
-                softcap: factor(&keys, arch.head.softcap, "final_logit_softcapping")?,
-                sigmoid: sigmoid(&keys, arch.head.sigmoid)?,
-            },
+            residual,
+            logits: LogitHParams::read(&keys, arch, n_embd)?,
             layers,
             loops,
             drafts,
@@ -282,6 +266,34 @@ impl NormHParams {
                 PostEps::Key => keys.require_epsilon("post_norm_epsilon")?,
             },
             groups,
+        })
+    }
+}
+
+impl ResidualHParams {
+    fn read(keys: &Keys<'_>, arch: &Arch, n_layer: usize) -> Result<ResidualHParams, ArchError> {
+        Ok(ResidualHParams {
+            join: join(keys, arch.residual)?,
+            halved_every: match arch.rescale {
+                KeyUse::Ignored => None,
+                KeyUse::Read | KeyUse::ReadOr(_) => keys.count("rescale_every_n_layers")?,
+            },
+            swin: match arch.norms.swin {
+                KeyUse::Ignored => false,
+                KeyUse::Read | KeyUse::ReadOr(_) => keys.flag("swin_norm")?.unwrap_or(false),
+            },
+            taps: TapHParams::read(keys, arch.taps, n_layer)?,
+            scale: factors::residual_scale(keys, arch.residual_scale, n_layer)?,
+        })
+    }
+}
+
+impl LogitHParams {
+    fn read(keys: &Keys<'_>, arch: &Arch, n_embd: u64) -> Result<LogitHParams, ArchError> {
+        Ok(LogitHParams {
+            scale: factors::logit_scale(keys, arch.head.logit_scale, n_embd)?,
+            softcap: factor(keys, arch.head.softcap, "final_logit_softcapping")?,
+            sigmoid: sigmoid(keys, arch.head.sigmoid)?,
         })
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn check(graph: &Graph) {
     let Output::Named(name, logits) = &graph.outputs[0] else {
         panic!("the first output is the result");
     };
-    assert!(name == "logits" || name == "embeddings", "{name}");
+    assert!(["logits", "embeddings"].contains(&name.as_str()), "{name}");
     let axis = graph.value(*logits).ty.dims[1].to_string();
     assert_eq!(axis, "n_outputs");
 }

@@ -68,7 +68,8 @@ pub(super) fn rwkv7(
 
 /// Returns the gate's rank, if the model has a gate.
 fn gate_rank(b: &Builder<'_>, hp: &Rwkv7HParams) -> Option<Size> {
-    let offered = || b.offers(&b.tensor_name("time_mix_g1", "weight"), Form::Usual);
+    let offers = |tensor| b.offers(&b.tensor_name(tensor, "weight"), Form::Usual);
+    let offered = || offers("time_mix_g1") || offers("time_mix_g2");
     hp.gate
         .filter(|_| hp.form.gate == Presence::Required || offered())
 }
