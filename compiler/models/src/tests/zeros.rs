@@ -5,7 +5,10 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts whose 0 means a missing key.
-const COUNTS: [&str; 36] = [
+const COUNTS: [&str; 39] = [
+    "attention.group_norm_groups",
+    "attention.value_expert_count",
+    "mudd.tap_count",
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -45,7 +48,8 @@ const COUNTS: [&str; 36] = [
 ];
 
 /// Factors, bounds and parameters whose 0 means a missing key.
-const REALS: [&str; 24] = [
+const REALS: [&str; 25] = [
+    "attention.xsa_epsilon",
     "attention.scale",
     "attention.max_alibi_bias",
     "attention.output_scale",
@@ -122,6 +126,23 @@ fn a_zero_is_an_absent_key() {
 
 /// Keys that are read as a count or number, with the reason why a list above omits them.
 const NOT_IN_LIST: &[&str] = &[
+    // Lists, required keys, and keys that count only with another key.
+    "attention.kv_source_map",
+    "attention.value_expert_used_count",
+    "swin_norm",
+    "post_norm_epsilon",
+    "final_logit_sigmoid_capping",
+    "mudd.tap_indices",
+    "mudd.feed_forward_length",
+    "xielu.alpha_n",
+    "xielu.alpha_p",
+    "xielu.beta",
+    "xielu.eps",
+    "adapters.count",
+    "adapters.router_gain",
+    "adapters.lora_rank",
+    "adapters.token_ids_activate",
+    "adapters.token_ids_substitute",
     // 0 switches the bound off, even if the model has a default bound.
     "attn_logit_softcapping",
     "final_logit_softcapping",
