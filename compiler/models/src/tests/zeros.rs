@@ -6,6 +6,9 @@ use tpc_gguf::Metadata;
 
 /// Counts whose 0 means a missing key.
 const COUNTS: [&str; 39] = [
+    "attention.group_norm_groups",
+    "attention.value_expert_count",
+    "mudd.tap_count",
     "rope.dimension_count",
     "rope.dimension_count_swa",
     "rope.scaling.original_context_length",
@@ -42,13 +45,11 @@ const COUNTS: [&str; 39] = [
     "block_count",
     "context_length",
     "embedding_length",
-    "embedding_length_out",
-    "moe_every_n_layers",
-    "rescale_every_n_layers",
 ];
 
 /// Factors, bounds and parameters whose 0 means a missing key.
-const REALS: [&str; 24] = [
+const REALS: [&str; 25] = [
+    "attention.xsa_epsilon",
     "attention.scale",
     "attention.max_alibi_bias",
     "attention.output_scale",
@@ -125,6 +126,23 @@ fn a_zero_is_an_absent_key() {
 
 /// Keys that are read as a count or number, with the reason why a list above omits them.
 const NOT_IN_LIST: &[&str] = &[
+    // Lists, required keys, and keys that count only with another key.
+    "attention.kv_source_map",
+    "attention.value_expert_used_count",
+    "swin_norm",
+    "post_norm_epsilon",
+    "final_logit_sigmoid_capping",
+    "mudd.tap_indices",
+    "mudd.feed_forward_length",
+    "xielu.alpha_n",
+    "xielu.alpha_p",
+    "xielu.beta",
+    "xielu.eps",
+    "adapters.count",
+    "adapters.router_gain",
+    "adapters.lora_rank",
+    "adapters.token_ids_activate",
+    "adapters.token_ids_substitute",
     // 0 switches the bound off, even if the model has a default bound.
     "attn_logit_softcapping",
     "final_logit_softcapping",
@@ -185,46 +203,7 @@ const NOT_IN_LIST: &[&str] = &[
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     "hyper_connection.epsilon",
-    // Required keys of one architecture, refused when 0.
-    "adapters.count",
-    "adapters.lora_rank",
-    "adapters.router_gain",
-    "attention.group_norm_groups",
-    "attention.value_expert_count",
-    "attention.value_expert_used_count",
-    "mudd.tap_count",
-    "mudd.feed_forward_length",
-    "time_decay_extra_dim",
-    "time_mix_extra_dim",
-    "wkv.head_size",
-    "attention.decay_lora_rank",
-    "attention.iclr_lora_rank",
-    // 0 means that layers lack a gate, or values of the first layer.
-    "attention.gate_lora_rank",
-    "attention.value_residual_mix_lora_rank",
-    // Numbers that may be 0.
-    "attention.xsa_epsilon",
-    "final_logit_sigmoid_capping",
-    "post_norm_epsilon",
-    "xielu.alpha_n",
-    "xielu.alpha_p",
-    "xielu.beta",
-    "xielu.eps",
-    // Lists of layers and tokens.
-    "adapters.token_ids_activate",
-    "adapters.token_ids_substitute",
-    "attention.kv_source_map",
-    "mudd.tap_indices",
-    // Keys that are not numbers, and names of activations.
-    "attention.causal",
-    "hidden_activation",
-    "swin_norm",
-    "gelu_accurate",
-    "gelu_fast",
-    "gelu_new",
-    "gelu_python",
-    "gelu_python_tanh",
-    "gelu_pytorch_tanh",
+    // Keys that are not numbers.
     "skip_loop_final_norm",
     "attention.indexer.kpool_select_tail",
     "expert_weights_norm",
