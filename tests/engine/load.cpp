@@ -43,6 +43,8 @@ int load(const char * file, int n_tokens) {
     params.n_ctx = 256;
     params.n_batch = params.n_ubatch = 64;
     params.n_threads = params.n_threads_batch = 1;
+    // Fused attention of the CPU back end aborts for some sizes of heads.
+    params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     llama_context * context = llama_init_from_model(model, params);
     if (!context) {
         return fails(file, "context");
