@@ -5,7 +5,10 @@ use crate::expected_tensors;
 use tpc_gguf::Metadata;
 
 /// Counts whose 0 means a missing key.
-const COUNTS: [&str; 39] = [
+const COUNTS: [&str; 42] = [
+    "embedding_length_out",
+    "moe_every_n_layers",
+    "rescale_every_n_layers",
     "attention.group_norm_groups",
     "attention.value_expert_count",
     "mudd.tap_count",
@@ -203,7 +206,24 @@ const NOT_IN_LIST: &[&str] = &[
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
     "hyper_connection.epsilon",
+    // Required keys of RWKV, refused when 0.
+    "time_decay_extra_dim",
+    "time_mix_extra_dim",
+    "wkv.head_size",
+    "attention.decay_lora_rank",
+    "attention.iclr_lora_rank",
+    // 0 means that layers lack a gate, or values of the first layer.
+    "attention.gate_lora_rank",
+    "attention.value_residual_mix_lora_rank",
     // Keys that are not numbers.
+    "attention.causal",
+    "hidden_activation",
+    "gelu_accurate",
+    "gelu_fast",
+    "gelu_new",
+    "gelu_python",
+    "gelu_python_tanh",
+    "gelu_pytorch_tanh",
     "skip_loop_final_norm",
     "attention.indexer.kpool_select_tail",
     "expert_weights_norm",
