@@ -20,7 +20,7 @@ pub const TOLERANCE: f64 = 1e-9;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Difference {
     pub(super) value: String,
-    op: &'static str,
+    op: String,
     place: String,
     /// The layer; `None` outside of layers.
     layer: Option<u32>,
@@ -162,7 +162,10 @@ impl Search<'_> {
         if let Some(nmse) = best.filter(|&d| d > TOLERANCE) {
             self.found = Some(Difference {
                 value: data.name.clone(),
-                op: inst.op.name(),
+                op: match &inst.op {
+                    Op::Opaque(op) => op.name.clone(),
+                    op => op.name().to_owned(),
+                },
                 place: device(programs, data.place),
                 layer: inst.layer,
                 nmse,

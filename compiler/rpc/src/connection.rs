@@ -7,10 +7,11 @@ use crate::chunks::Chunks;
 use crate::device::Client;
 use crate::graph::Graph;
 use crate::limits::Limits;
-use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES, Version};
+use crate::protocol::{CAPABILITIES, Command, HEAD, Head, Length, TENSOR_BYTES};
 use crate::refusal::Refusal;
 use crate::request::{Pieces, Request};
 use crate::stored::Stored;
+use crate::version::Version;
 
 /// The bytes that are read at once. A message of a graph's inputs has some hundreds of bytes.
 const BUFFER: usize = 1 << 16;

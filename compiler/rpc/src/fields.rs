@@ -1,5 +1,5 @@
-use crate::protocol::Version;
 use crate::refusal::Refusal;
+use crate::version::Version;
 
 /// The unread bytes of a payload.
 #[derive(Clone, Copy, Debug)]

@@ -21,6 +21,7 @@ mod request;
 mod server;
 mod stored;
 mod tensor;
+mod version;
 
 pub use buffers::{ALIGNMENT, Buffers, Pool, Span};
 pub use capture::{Captures, Recorded, Roles, generalised};
@@ -29,8 +30,8 @@ pub use connection::{End, Stream, serve};
 pub use device::{Client, Device};
 pub use graph::Graph;
 pub use limits::Limits;
-pub use protocol::Version;
 pub use refusal::{Refusal, left_after_greeting};
 pub use request::{Pieces, Request};
 pub use server::{Count, Event, Server, Tell};
 pub use tensor::Tensor;
+pub use version::Version;

@@ -3,7 +3,7 @@ use std::io;
 use tpc_diag::{Code, Diagnostic};
 
 use crate::codes;
-use crate::protocol::Version;
+use crate::version::Version;
 
 /// A reason for closing a connection.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,10 @@
 use crate::fields::Fields;
 use crate::graph::Graph;
 use crate::limits::Limits;
-use crate::protocol::{Command, SOURCES, Version};
+use crate::protocol::{Command, SOURCES};
 use crate::refusal::Refusal;
 use crate::tensor::Tensor;
+use crate::version::Version;
 
 /// Equal pieces of a tensor: piece `i` starts at `offset + i * stride`.
 #[derive(Clone, Debug, PartialEq, Eq)]

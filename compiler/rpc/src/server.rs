@@ -10,8 +10,8 @@ use crate::buffers::Pool;
 use crate::connection::{End, serve};
 use crate::device::Device;
 use crate::limits::Limits;
-use crate::protocol::Version;
 use crate::refusal::Refusal;
+use crate::version::Version;
 
 const NAP: Duration = Duration::from_millis(2);
 

@@ -18,7 +18,7 @@ pub(super) fn decode_bf16(block: &[u8; 2], out: &mut [f32; 1]) {
 }
 
 pub(super) fn decode_f8_e4m3(&[bits]: &[u8; 1], out: &mut [f32; 1]) {
-    let (exponent, mantissa) = (i32::from(bits >> 3 & 15), f32::from(bits & 7));
+    let (exponent, mantissa) = (i32::from((bits >> 3) & 15), f32::from(bits & 7));
     let magnitude = match (bits & 0x7f, exponent) {
         (0x7f, _) => f32::NAN,
         (_, 0) => mantissa * power_of_two(-9),
@@ -76,7 +76,7 @@ pub(super) fn encode_f8_e4m3(&[value]: &[f32; 1]) -> [u8; 1] {
     let exponent = ((magnitude.to_bits() >> 23) as i32 - 127).max(-6);
     let steps = (magnitude / power_of_two(exponent - 3)).round_ties_even() as u8;
     // Rounding up to 16 steps carries into the exponent. Subnormal numbers have at most 8 steps.
-    [sign | (((exponent + 6) as u8) << 3) + steps]
+    [sign | ((((exponent + 6) as u8) << 3) + steps)]
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ fn expected(scores: &[f64]) -> Vec<usize> {
 #[test]
 fn tokens_go_to_experts_of_the_best_groups() {
     let file = make(&format!(
-        "bailingmoe2:layers=1,embd=48,ff=40,vocab={TOKENS},type=f32,biases=1,experts={EXPERTS},experts_used={USED},\
+        "bailingmoe2:bailingmoe2.leading_dense_block_count=0,layers=1,embd=48,ff=40,vocab={TOKENS},type=f32,biases=1,experts={EXPERTS},experts_used={USED},\
          bailingmoe2.expert_group_count={GROUPS},bailingmoe2.expert_group_used_count={GROUPS_USED}"
     ));
     let compiled =

@@ -106,10 +106,7 @@ impl Node<'_> {
         if present < least {
             return Err(format!("it has {present} sources, not {least}"));
         }
-        if !rule(self.op)(self)? {
-            return Err("its rule is unknown".to_owned());
-        }
-        Ok(())
+        check(self)
     }
 
     fn param(&self, at: usize) -> i64 {
@@ -178,102 +175,101 @@ fn require(holds: bool, what: &str) -> Rule {
     }
 }
 
-type Check = fn(&Node<'_>) -> Result<bool, String>;
-
-/// Wraps a rule.
+/// Declares [`check`] from lines `Op | Op => rule;`.
 macro_rules! rules {
-    ($op:expr => { $($($kind:ident)|+ => $rule:path;)* }) => {
-        match $op {
-            $($(OpKind::$kind)|+ => |node: &Node<'_>| { $rule(node)?; Ok(true) },)*
+    ($($($kind:ident)|+ => $rule:path;)*) => {
+        /// Checks the rule of the node's op.
+        fn check(node: &Node<'_>) -> Rule {
+            match node.op {
+                $($(OpKind::$kind)|+ => $rule(node),)*
+            }
         }
     };
 }
 
-fn rule(op: OpKind) -> Check {
-    rules!(op => {
-        None => none;
-        Add | Sub | Mul | Div => arithmetic::binary;
-        AddId => arithmetic::add_id;
-        Add1 => arithmetic::add1;
-        Acc => movement::accumulate;
-        Set => movement::set;
-        Dup | Sqr | Sqrt | Log | Sin | Cos | Clamp | LeakyRelu | Abs | Sgn | Neg | Step | Tanh | Elu | Relu | Sigmoid
-        | Gelu | GeluQuick | Silu | Hardswish | Hardsigmoid | Exp | Expm1 | Softplus | GeluErf | Xielu | Floor | Ceil
-        | Round | Trunc | Norm | RmsNorm | L2Norm | GroupNorm | Scale | DiagMaskInf | DiagMaskZero
-            => arithmetic::same;
-        Cumsum => arithmetic::cumsum;
-        Tri => arithmetic::tri;
-        Fill => arithmetic::fill;
-        Reglu | Geglu | Swiglu | SwigluOai | GegluErf | GegluQuick | SwigluClamp => arithmetic::gated;
-        Sum => arithmetic::sum;
-        SumRows => arithmetic::sum_rows;
-        Mean => arithmetic::mean;
-        Argmax => arithmetic::argmax;
-        Argsort => arithmetic::argsort;
-        TopK => arithmetic::top_k;
-        CountEqual => arithmetic::count_equal;
-        Arange => arithmetic::arange;
-        TimestepEmbedding => arithmetic::timestep_embedding;
-        Repeat => movement::repeat;
-        RepeatBack => movement::repeat_back;
-        Concat => movement::concat;
-        Cpy => movement::copy;
-        Cont => movement::cont;
-        Reshape => movement::reshape;
-        View => movement::view;
-        Permute => movement::permute;
-        Transpose => movement::transpose;
-        GetRows => movement::get_rows;
-        GetRowsBack => movement::get_rows_back;
-        SetRows => movement::set_rows;
-        Diag => movement::diag;
-        Pad => movement::pad;
-        PadReflect1d => movement::pad_reflect;
-        Roll => movement::roll;
-        MulMat => products::mul_mat;
-        MulMatId => products::mul_mat_id;
-        OutProd => products::out_prod;
-        SolveTri => products::solve_tri;
-        SoftMax => attention::soft_max;
-        Rope | RopeBack => attention::rope;
-        FlashAttnExt => attention::flash_attn;
-        LightningIndexer => attention::lightning_indexer;
-        TopKMask => attention::top_k_mask;
-        GetRelPos => attention::get_rel_pos;
-        AddRelPos => attention::add_rel_pos;
-        SsmConv => recurrent::ssm_conv;
-        SsmScan => recurrent::ssm_scan;
-        RwkvWkv6 => recurrent::rwkv_wkv6;
-        RwkvWkv7 => recurrent::rwkv_wkv7;
-        GatedLinearAttn => recurrent::gated_linear_attn;
-        GatedDeltaNet => recurrent::gated_delta_net;
-        Dsv4HcComb => recurrent::hc_comb;
-        Dsv4HcPre => recurrent::hc_pre;
-        Dsv4HcPost => recurrent::hc_post;
-        ConvTranspose1d => image::conv_transpose_1d;
-        ConvTranspose2d => image::conv_transpose_2d;
-        Im2col => image::im2col;
-        Im2colBack => image::im2col_back;
-        Im2col3d => image::im2col_3d;
-        Col2im1d => image::col2im_1d;
-        Conv2d => image::conv_2d;
-        Conv3d => image::conv_3d;
-        Conv2dDw => image::conv_2d_dw;
-        Pool1d => image::pool_1d;
-        Pool2d => image::pool_2d;
-        Pool2dBack => image::pool_2d_back;
-        Upscale => image::upscale;
-        WinPart => image::win_part;
-        WinUnpart => image::win_unpart;
-        SiluBack | RmsNormBack | SoftMaxBack => training::same_shapes;
-        FlashAttnBack => training::flash_attn_back;
-        CrossEntropyLoss => training::cross_entropy_loss;
-        CrossEntropyLossBack => training::cross_entropy_loss_back;
-        OptStepAdamw => training::opt_step_adamw;
-        OptStepSgd => training::opt_step_sgd;
-        Unary | Glu => group;
-        MapCustom1 | MapCustom2 | MapCustom3 | Custom => client_function;
-    })
+rules! {
+    None => none;
+    Add | Sub | Mul | Div => arithmetic::binary;
+    AddId => arithmetic::add_id;
+    Add1 => arithmetic::add1;
+    Acc => movement::accumulate;
+    Set => movement::set;
+    Dup | Sqr | Sqrt | Log | Sin | Cos | Clamp | LeakyRelu | Abs | Sgn | Neg | Step | Tanh | Elu | Relu | Sigmoid
+    | Gelu | GeluQuick | Silu | Hardswish | Hardsigmoid | Exp | Expm1 | Softplus | GeluErf | Xielu | Floor | Ceil
+    | Round | Trunc | Norm | RmsNorm | L2Norm | GroupNorm | Scale | DiagMaskInf | DiagMaskZero
+        => arithmetic::same;
+    Cumsum => arithmetic::cumsum;
+    Tri => arithmetic::tri;
+    Fill => arithmetic::fill;
+    Reglu | Geglu | Swiglu | SwigluOai | GegluErf | GegluQuick | SwigluClamp => arithmetic::gated;
+    Sum => arithmetic::sum;
+    SumRows => arithmetic::sum_rows;
+    Mean => arithmetic::mean;
+    Argmax => arithmetic::argmax;
+    Argsort => arithmetic::argsort;
+    TopK => arithmetic::top_k;
+    CountEqual => arithmetic::count_equal;
+    Arange => arithmetic::arange;
+    TimestepEmbedding => arithmetic::timestep_embedding;
+    Repeat => movement::repeat;
+    RepeatBack => movement::repeat_back;
+    Concat => movement::concat;
+    Cpy => movement::copy;
+    Cont => movement::cont;
+    Reshape => movement::reshape;
+    View => movement::view;
+    Permute => movement::permute;
+    Transpose => movement::transpose;
+    GetRows => movement::get_rows;
+    GetRowsBack => movement::get_rows_back;
+    SetRows => movement::set_rows;
+    Diag => movement::diag;
+    Pad => movement::pad;
+    PadReflect1d => movement::pad_reflect;
+    Roll => movement::roll;
+    MulMat => products::mul_mat;
+    MulMatId => products::mul_mat_id;
+    OutProd => products::out_prod;
+    SolveTri => products::solve_tri;
+    SoftMax => attention::soft_max;
+    Rope | RopeBack => attention::rope;
+    FlashAttnExt => attention::flash_attn;
+    LightningIndexer => attention::lightning_indexer;
+    TopKMask => attention::top_k_mask;
+    GetRelPos => attention::get_rel_pos;
+    AddRelPos => attention::add_rel_pos;
+    SsmConv => recurrent::ssm_conv;
+    SsmScan => recurrent::ssm_scan;
+    RwkvWkv6 => recurrent::rwkv_wkv6;
+    RwkvWkv7 => recurrent::rwkv_wkv7;
+    GatedLinearAttn => recurrent::gated_linear_attn;
+    GatedDeltaNet => recurrent::gated_delta_net;
+    Dsv4HcComb => recurrent::hc_comb;
+    Dsv4HcPre => recurrent::hc_pre;
+    Dsv4HcPost => recurrent::hc_post;
+    ConvTranspose1d => image::conv_transpose_1d;
+    ConvTranspose2d => image::conv_transpose_2d;
+    Im2col => image::im2col;
+    Im2colBack => image::im2col_back;
+    Im2col3d => image::im2col_3d;
+    Col2im1d => image::col2im_1d;
+    Conv2d => image::conv_2d;
+    Conv3d => image::conv_3d;
+    Conv2dDw => image::conv_2d_dw;
+    Pool1d => image::pool_1d;
+    Pool2d => image::pool_2d;
+    Pool2dBack => image::pool_2d_back;
+    Upscale => image::upscale;
+    WinPart => image::win_part;
+    WinUnpart => image::win_unpart;
+    SiluBack | RmsNormBack | SoftMaxBack => training::same_shapes;
+    FlashAttnBack => training::flash_attn_back;
+    CrossEntropyLoss => training::cross_entropy_loss;
+    CrossEntropyLossBack => training::cross_entropy_loss_back;
+    OptStepAdamw => training::opt_step_adamw;
+    OptStepSgd => training::opt_step_sgd;
+    Unary | Glu => group;
+    MapCustom1 | MapCustom2 | MapCustom3 | Custom => client_function;
 }
 
 fn none(_: &Node<'_>) -> Rule {
