@@ -4,7 +4,7 @@ use std::fmt;
 use tpc_core::golden::distance;
 use tpc_core::shrink::ShrunkModel;
 use tpc_ir::{
-    Budget, BudgetExceeded, Graph, Interval, Place, RANK, Resource, Sharding, Unreduced, Value,
+    Budget, BudgetExceeded, Graph, Interval, Op, Place, RANK, Resource, Sharding, Unreduced, Value,
 };
 use tpc_runtime::{MemoryWeights, Tensor};
 

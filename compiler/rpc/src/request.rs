@@ -180,12 +180,7 @@ fn decode(
             buffer: from.u64()?,
             value: from.u8()?,
         },
-        Command::SetTensor => {
-            let tensor = Tensor::required(from)?;
-            // Skip a hint to cache the data by hash.
-            from.u8()?;
-            Request::SetTensor(Box::new(Pieces::one(tensor, from.u64()?, data)))
-        }
+        Command::SetTensor => set_tensor(from, data)?,
         Command::SetTensorHash => Request::SetTensorHash {
             tensor: tensor(from)?,
             offset: from.u64()?,
@@ -203,31 +198,12 @@ fn decode(
             Request::GraphCompute { uid, graph }
         }
         Command::InitTensor => Request::InitTensor(tensor(from)?),
-        Command::GetAllocSize => {
-            device(from)?;
-            let tensor = tensor(from)?;
-            for _ in 0..SOURCES {
-                Tensor::read(from)?;
-            }
-            Request::GetAllocSize(tensor)
-        }
+        Command::GetAllocSize => get_alloc_size(from)?,
         Command::MemsetTensor => Request::MemsetTensor {
             part: part(from)?,
             value: from.u8()?,
         },
-        Command::SetTensor2d => {
-            let pieces = pieces(from)?;
-            // Compare by division, because the product may overflow.
-            let is_whole = data.checked_div(pieces.size) == Some(pieces.count)
-                && data.is_multiple_of(pieces.size);
-            if !is_whole {
-                return Err(Refusal::message(format!(
-                    "SET_TENSOR_2D has {data} bytes of data for {} pieces of {} bytes",
-                    pieces.count, pieces.size
-                )));
-            }
-            Request::SetTensor2d(Box::new(pieces))
-        }
+        Command::SetTensor2d => set_tensor_2d(from, data)?,
         Command::GetTensor2d => Request::GetTensor2d(Box::new(pieces(from)?)),
         Command::CommInit => comm_init(from)?,
         Command::CommAllreduce => {
@@ -236,6 +212,38 @@ fn decode(
         }
         Command::CommFree => device(from).map(|()| Request::CommFree)?,
     })
+}
+
+fn set_tensor(from: &mut Fields<'_>, data: u64) -> Result<Request, Refusal> {
+    let tensor = Tensor::required(from)?;
+    // Skip a hint to cache the data by hash.
+    from.u8()?;
+    let pieces = Pieces::one(tensor, from.u64()?, data);
+    Ok(Request::SetTensor(Box::new(pieces)))
+}
+
+fn set_tensor_2d(from: &mut Fields<'_>, data: u64) -> Result<Request, Refusal> {
+    let pieces = pieces(from)?;
+    // Compare by division, because the product may overflow.
+    let is_whole =
+        data.checked_div(pieces.size) == Some(pieces.count) && data.is_multiple_of(pieces.size);
+    if !is_whole {
+        return Err(Refusal::message(format!(
+            "SET_TENSOR_2D has {data} bytes of data for {} pieces of {} bytes",
+            pieces.count, pieces.size
+        )));
+    }
+    Ok(Request::SetTensor2d(Box::new(pieces)))
+}
+
+/// The sources do not change the size.
+fn get_alloc_size(from: &mut Fields<'_>) -> Result<Request, Refusal> {
+    device(from)?;
+    let tensor = Tensor::required(from)?;
+    for _ in 0..SOURCES {
+        Tensor::read(from)?;
+    }
+    Ok(Request::GetAllocSize(Box::new(tensor)))
 }
 
 /// Skips the other server's rank, port and host, because this server never connects to it.

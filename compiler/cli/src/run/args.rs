@@ -2,13 +2,17 @@
 
 use std::path::PathBuf;
 
+use tpc_core::placement::SplitMode;
 use tpc_diag::{Diagnostic, codes};
+use tpc_engine::ExecutorKind;
+use tpc_ir::DType;
 
-use super::embeddings::EmbeddingArgs;
+use super::embedding_args::EmbeddingArgs;
 use super::kept::KeptArgs;
 use super::sampling::SamplingArgs;
-use crate::args::PlacementArgs;
-use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
+use crate::args::{Defaults, PlacementArgs};
+use crate::execution::{self, ExecutionArgs, FaultArgs, Opened, SubjectArgs};
+use crate::output::Failure;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -86,6 +90,22 @@ pub(crate) struct Args {
     pub(super) faults: FaultArgs,
     #[command(flatten)]
     pub(super) placement: PlacementArgs,
+}
+
+impl Args {
+    /// Opens the model or artefact, and selects the executor.
+    pub(super) fn opened(&self) -> Result<(Opened, ExecutorKind), Failure> {
+        let defaults = Defaults {
+            cache: DType::F16,
+            split_mode: SplitMode::Auto,
+        };
+        let executor = self.engine.executor(&self.placement, ExecutorKind::Cpu);
+        let opened = self.subject.open(&self.placement, || {
+            execution::placement(&self.placement, defaults, executor)
+        })?;
+        let executor = opened.executor(&self.engine, executor);
+        Ok((opened, executor))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

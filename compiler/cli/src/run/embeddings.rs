@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use clap::ValueEnum;
 use serde_json::json;
 use tpc_diag::{Diagnostic, codes};
 use tpc_engine::embed::{Embedder, Normalisation, Pooling};
@@ -12,68 +11,12 @@ use tpc_text::{Markers, SpecialText, Tokenizer};
 
 use super::args::{Args, TokenIds};
 use super::asker::{texts, tokenizer};
-use super::opened;
+use super::embedding_args::{EmbeddingArgs, Format};
 use crate::execution;
 use crate::output::{self, Failure};
 
-#[derive(Clone, Debug, clap::Args)]
-pub(super) struct EmbeddingArgs {
-    /// Print the embedding of each prompt instead of an answer.
-    #[arg(long, visible_alias = "embedding")]
-    pub(super) embeddings: bool,
-    /// Pooling of a text's tokens: none, mean, cls, last or rank [default: the file's].
-    #[arg(long, value_name = "TYPE", value_parser = pooling, requires = "embeddings")]
-    pooling: Option<Pooling>,
-    /// Normalisation of embeddings: -1 none, 0 largest absolute value 32760, 1 taxicab, 2 Euclidean, above 2 p-norm.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "2",
-        value_parser = normalisation,
-        allow_hyphen_values = true
-    )]
-    embd_normalize: Normalisation,
-    /// Format of embeddings: text, array ([[…], …]), json (as OpenAI's interface), json+ (json and the cosine
-    /// similarities), or raw (a line of numbers per embedding).
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
-    embd_output_format: Format,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// A named line per embedding.
-    Text,
-    /// An array of arrays.
-    Array,
-    /// A list of objects.
-    Json,
-    /// The list and the similarities.
-    #[value(name = "json+")]
-    JsonSimilarities,
-    /// A line of numbers per embedding.
-    Raw,
-}
-
-fn pooling(text: &str) -> Result<Pooling, Diagnostic> {
-    let found = Pooling::ALL.into_iter().find(|p| p.name() == text);
-    found.ok_or_else(|| {
-        let message = format!("`{text}` is not a pooling");
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--pooling", message);
-        d.help("use none, mean, cls, last or rank")
-    })
-}
-
-fn normalisation(text: &str) -> Result<Normalisation, Diagnostic> {
-    let found = text.parse().ok().and_then(Normalisation::of_number);
-    found.ok_or_else(|| {
-        let message = format!("--embd-normalize must be an integer of at least -1, not `{text}`");
-        let d = Diagnostic::new(&codes::COMMAND_LINE, "--embd-normalize", message);
-        d.help("use -1 (none), 0 (largest absolute value), 1 (taxicab) or 2 (Euclidean)")
-    })
-}
-
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let (mut opened, executor) = opened(args)?;
+    let (mut opened, executor) = args.opened()?;
     let tokenizer = tokenizer(args, &opened.file)?;
     let prompts = prompts(args, tokenizer.as_ref())?;
     let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);

@@ -11,6 +11,7 @@
 mod args;
 mod asker;
 mod chat;
+mod embedding_args;
 mod embeddings;
 mod finish;
 mod interrupt;
@@ -23,15 +24,12 @@ mod terminal;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use tpc_core::placement::SplitMode;
 use tpc_diag::Diagnostic;
 use tpc_engine::generate::{Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, fits};
-use tpc_engine::{AnySession, ExecutorKind, Loader, PreparedModel};
-use tpc_ir::DType;
+use tpc_engine::{AnySession, Loader, PreparedModel};
 use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
-use crate::args::Defaults;
 use crate::execution::{self, Opened};
 use crate::output::{self, Failure};
 pub(super) use args::Args;
@@ -54,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 fn generate(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
-    let (opened, executor) = opened(args)?;
+    let (opened, executor) = args.opened()?;
     let file = &opened.file;
     let tokenizer = tokenizer(args, file)?;
     let asker = Asker {
@@ -143,19 +141,6 @@ fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result
 
 fn slots(opened: &Opened, prompts: usize, most: usize) -> usize {
     opened.sequences().min(prompts).min(most).max(1)
-}
-
-fn opened(args: &Args) -> Result<(Opened, ExecutorKind), Failure> {
-    let defaults = Defaults {
-        cache: DType::F16,
-        split_mode: SplitMode::Auto,
-    };
-    let executor = (args.engine).executor(&args.placement, ExecutorKind::Cpu);
-    let opened = (args.subject).open(&args.placement, || {
-        execution::placement(&args.placement, defaults, executor)
-    })?;
-    let executor = opened.executor(&args.engine, executor);
-    Ok((opened, executor))
 }
 
 /// Checks that the model generates token by token and, with `--context-shift`, that its states can forget single

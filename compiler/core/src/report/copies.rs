@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use serde::Serialize;
 use tpc_ir::factor::Var;
 use tpc_ir::{Bindings, Op, Place, Value};
 use tpc_passes::factors::{Selection, Summand};
@@ -11,8 +10,7 @@ use tpc_passes::plan::{LeanerSplit, SplitOption, facts, leaner_split};
 
 use super::describe;
 use super::kinds::suffix;
-use super::plan::{MirroredReport, PlanReport};
-use super::why::report::CostReport;
+use super::plan::{CopiesReport, LeanerReport, MirroredReport, PlanReport};
 use crate::format::{bytes, lens};
 use crate::pipeline::CompiledModel;
 
@@ -21,39 +19,6 @@ pub const NOTED_COPIES: f64 = 0.03;
 
 /// The fraction of the model's bytes below which a group of tensors is left out of the explanation.
 const LEAST_EXPLAINED: f64 = 0.001;
-
-/// Copies of the tensors of one name in all layers.
-#[derive(Clone, Debug, Serialize)]
-pub struct CopiesReport {
-    /// The name without the layer.
-    pub tensor: String,
-    /// The number of tensors.
-    pub count: usize,
-    /// `whole`, `edge blocks` or `kv heads`.
-    pub cause: &'static str,
-    /// Bytes beyond the first copy.
-    pub bytes: u64,
-    /// The factors and ops that keep the copies.
-    pub reason: String,
-    /// The cheapest split with less memory; `None` if there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub leaner: Option<LeanerReport>,
-}
-
-/// A split with less memory, and its cost.
-#[derive(Clone, Debug, Serialize)]
-pub struct LeanerReport {
-    /// The split factor: `64 (experts)`.
-    pub factor: String,
-    /// Indices per device.
-    pub lens: Vec<u64>,
-    /// The cost of the plan, in the layers that would change.
-    pub chosen: CostReport,
-    /// The cost of the split in these layers.
-    pub alternative: CostReport,
-    #[serde(skip)]
-    layers: String,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {

@@ -31,7 +31,7 @@ pub use bits::{BitsReport, OtherBitsReport};
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{ComparedPlan, render_comparison};
-pub use copies::{CopiesReport, NOTED_COPIES};
+pub use copies::NOTED_COPIES;
 pub use diff::{
     Change, Fact, FactChange, FindingReport, NoSnapshot, PlaceChange, PlanDiff, Snapshot,
     TensorChange, render_diff,
@@ -43,9 +43,9 @@ pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use machine::MachineReport;
 pub use plan::{
-    AdviceReport, CandidateReport, Collectives, DeviceReport, DraftBytes, DraftsReport,
-    EngineBuildReport, LeftOutReport, MirroredReport, ModelReport, PlanReport, Ranges,
-    RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
+    AdviceReport, CandidateReport, Collectives, CopiesReport, DeviceReport, DraftBytes,
+    DraftsReport, EngineBuildReport, LeftOutReport, MirroredReport, ModelReport, PlanReport,
+    Ranges, RewritingReport, SearchReport, ShardingReport, TensorReport, TrafficReport,
 };
 pub use query::values;
 pub use rewriting::render_rewriting;

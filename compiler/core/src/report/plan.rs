@@ -8,10 +8,9 @@ use tpc_passes::machine::Engine;
 
 use super::bits::BitsReport;
 use super::commands::Commands;
-use super::copies::CopiesReport;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
-use super::why::report::WhyReport;
+use super::why::report::{CostReport, WhyReport};
 use crate::advice::Advice;
 use crate::beside::ExtraFileMemory;
 use crate::pipeline::{Candidate, ExcludedMode};
@@ -474,4 +473,37 @@ impl PlanReport {
             .iter()
             .any(|d| d.severity == Severity::Error)
     }
+}
+
+/// Copies of the tensors of one name in all layers.
+#[derive(Clone, Debug, Serialize)]
+pub struct CopiesReport {
+    /// The name without the layer.
+    pub tensor: String,
+    /// The number of tensors.
+    pub count: usize,
+    /// `whole`, `edge blocks` or `kv heads`.
+    pub cause: &'static str,
+    /// Bytes beyond the first copy.
+    pub bytes: u64,
+    /// The factors and ops that keep the copies.
+    pub reason: String,
+    /// The cheapest split with less memory; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaner: Option<LeanerReport>,
+}
+
+/// A split with less memory, and its cost.
+#[derive(Clone, Debug, Serialize)]
+pub struct LeanerReport {
+    /// The split factor: `64 (experts)`.
+    pub factor: String,
+    /// Indices per device.
+    pub lens: Vec<u64>,
+    /// The cost of the plan, in the layers that would change.
+    pub chosen: CostReport,
+    /// The cost of the split in these layers.
+    pub alternative: CostReport,
+    #[serde(skip)]
+    pub(super) layers: String,
 }

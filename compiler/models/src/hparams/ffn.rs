@@ -81,18 +81,8 @@ pub(super) fn read(
     [n_main, n_layer]: [usize; 2],
 ) -> Result<(Option<ExpertHParams>, Vec<Option<LayerFfn>>), ArchError> {
     let dense = || dense_widths(keys, arch, n_layer);
-    let has_ffn: Vec<bool> = match arch.sublayers {
-        Sublayers::Both => vec![true; n_layer],
-        Sublayers::Mixer => return Ok((None, vec![None; n_layer])),
-        Sublayers::Either | Sublayers::ByCounts => {
-            let widths = dense()?.into_iter().enumerate();
-            let drafts = if arch.drafts.is_some() {
-                n_main
-            } else {
-                n_layer
-            };
-            widths.map(|(il, n)| n > 0 || il >= drafts).collect()
-        }
+    let Some(has_ffn) = layers_with_ffn(keys, arch, [n_main, n_layer])? else {
+        return Ok((None, vec![None; n_layer]));
     };
     let Some(form) = expert_form(keys, &arch.ffn.experts)? else {
         let widths = dense()?.into_iter().enumerate();
@@ -156,6 +146,27 @@ pub(super) fn read(
     });
     let layers = layers.collect::<Result<_, ArchError>>()?;
     Ok((Some(ExpertHParams::read(keys, form, n_layer)?), layers))
+}
+
+/// Returns whether each layer has a network; `None` if no layer has one.
+fn layers_with_ffn(
+    keys: &Keys<'_>,
+    arch: &Arch,
+    [n_main, n_layer]: [usize; 2],
+) -> Result<Option<Vec<bool>>, ArchError> {
+    Ok(match arch.sublayers {
+        Sublayers::Both => Some(vec![true; n_layer]),
+        Sublayers::Mixer => None,
+        Sublayers::Either | Sublayers::ByCounts => {
+            let widths = dense_widths(keys, arch, n_layer)?.into_iter().enumerate();
+            let drafts = if arch.drafts.is_some() {
+                n_main
+            } else {
+                n_layer
+            };
+            Some(widths.map(|(il, n)| n > 0 || il >= drafts).collect())
+        }
+    })
 }
 
 fn given_widths(keys: &Keys<'_>, n_layer: usize) -> Result<Vec<u64>, ArchError> {

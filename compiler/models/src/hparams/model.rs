@@ -158,10 +158,7 @@ impl HParams {
         let keys = Keys::new(metadata, arch.name);
         let n_layer = block_count(&keys)?;
         let n_embd = keys.require_count("embedding_length")?;
-        let n_ctx_train = keys.require_count("context_length")?;
-        let n_ctx_orig = keys
-            .count("rope.scaling.original_context_length")?
-            .unwrap_or(n_ctx_train);
+        let ctx = context_lengths(&keys)?;
         let model = Model {
             keys,
             arch,
@@ -178,14 +175,13 @@ impl HParams {
         let drafts: Vec<LayerHParams> = drafts.collect::<Result<_, _>>()?;
         let form = &arch.attention;
         let heads = (table.heads.map(|h| h.dk), table.first_reach());
-        let rope = rope::read(&keys, form, heads, [n_ctx_train, n_ctx_orig])?;
+        let rope = rope::read(&keys, form, heads, ctx)?;
         // Errors are reported in this order.
         let name = metadata.get_str("general.name")?.map(str::to_owned);
         let per_layer = per_layer(&keys, arch.embedding.per_layer, n_layer)?;
         let ngrams = ngrams(&keys, arch.embedding.ngrams, n_main)?;
         let n_vocab = vocabulary(&keys, metadata, tensors)?;
         let norm = NormHParams::read(&keys, arch, norm, n_embd)?;
-        let ctx = [n_ctx_train, n_ctx_orig];
         let attention = AttentionHParams::read(model, &table, rope.as_ref(), n_main, ctx)?;
         let recurrent = arch.recurrent.map(|form| {
             RecurrentHParams::read(&keys, form.mixer, embd(n_embd), table.first_heads())
@@ -208,17 +204,10 @@ impl HParams {
                 ngrams,
             },
             norm,
-            draft_norm: match arch.drafts.map(|form| form.norm) {
-                Some(DraftNorm::Layer) if !drafts.is_empty() => NormHParams {
-                    kind: NormKind::Layer,
-                    eps: epsilon(&keys, NormKind::Layer)?,
-                    ..norm
-                },
-                Some(DraftNorm::Layer | DraftNorm::Model) | None => norm,
-            },
+            draft_norm: norm.of_drafts(&keys, arch, !drafts.is_empty())?,
             positions: PositionHParams {
-                n_ctx_train,
-                n_ctx_orig,
+                n_ctx_train: ctx[0],
+                n_ctx_orig: ctx[1],
                 rope,
             },
             attention,
@@ -243,7 +232,31 @@ impl HParams {
     }
 }
 
+/// Returns the lengths of the context in training: of the model, and before its extension.
+fn context_lengths(keys: &Keys<'_>) -> Result<[u64; 2], ArchError> {
+    let trained = keys.require_count("context_length")?;
+    let original = keys.count("rope.scaling.original_context_length")?;
+    Ok([trained, original.unwrap_or(trained)])
+}
+
 impl NormHParams {
+    /// Returns the norm of draft blocks.
+    fn of_drafts(
+        self,
+        keys: &Keys<'_>,
+        arch: &Arch,
+        has_drafts: bool,
+    ) -> Result<NormHParams, ArchError> {
+        Ok(match arch.drafts.map(|form| form.norm) {
+            Some(DraftNorm::Layer) if has_drafts => NormHParams {
+                kind: NormKind::Layer,
+                eps: epsilon(keys, NormKind::Layer)?,
+                ..self
+            },
+            Some(DraftNorm::Layer | DraftNorm::Model) | None => self,
+        })
+    }
+
     fn read(
         keys: &Keys<'_>,
         arch: &Arch,

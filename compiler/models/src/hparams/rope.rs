@@ -71,6 +71,30 @@ pub(super) fn read(
             .unwrap_or(form.beta_fast),
         beta_slow: keys.above_0("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
     };
+    let windowed = Rope {
+        n_dims: match attention.head_sizes {
+            HeadSizes::Same => n_dims,
+            HeadSizes::WindowedOwn if attention.latent.is_none() => {
+                dimensions(keys, "rope.dimension_count_swa", dk[1])?
+            }
+            HeadSizes::WindowedRotation | HeadSizes::WindowedOwn => {
+                dimensions_or(keys, "rope.dimension_count_swa", dk[1], n_dims)?
+            }
+        },
+        ..windowed(keys, form, &full)?
+    };
+    let full = match form.part {
+        RotatedPart::Given | RotatedPart::HalfOfHead => full,
+        RotatedPart::HalfIfFull => Rope {
+            n_dims: half(keys, full.n_dims)?,
+            ..full
+        },
+    };
+    Ok(Some([full, windowed]))
+}
+
+/// Returns the rotation of layers with a window, except the number of rotated elements.
+fn windowed(keys: &Keys<'_>, form: &RopeForm, full: &Rope) -> Result<Rope, ArchError> {
     let unscaled = Rope {
         freq_scale: 1.0,
         ext_factor: 0.0,
@@ -83,7 +107,7 @@ pub(super) fn read(
             ..rope
         })
     };
-    let windowed = match form.windowed {
+    Ok(match form.windowed {
         WindowedRope::Same => full.clone(),
         WindowedRope::OwnBase => with_base(full.clone(), full.freq_base)?,
         WindowedRope::Unscaled => unscaled,
@@ -99,27 +123,7 @@ pub(super) fn read(
             freq_base: given_base(keys)?,
             ..unscaled
         },
-    };
-    let windowed = Rope {
-        n_dims: match attention.head_sizes {
-            HeadSizes::Same => n_dims,
-            HeadSizes::WindowedOwn if attention.latent.is_none() => {
-                dimensions(keys, "rope.dimension_count_swa", dk[1])?
-            }
-            HeadSizes::WindowedRotation | HeadSizes::WindowedOwn => {
-                dimensions_or(keys, "rope.dimension_count_swa", dk[1], n_dims)?
-            }
-        },
-        ..windowed
-    };
-    let full = match form.part {
-        RotatedPart::Given | RotatedPart::HalfOfHead => full,
-        RotatedPart::HalfIfFull => Rope {
-            n_dims: half(keys, full.n_dims)?,
-            ..full
-        },
-    };
-    Ok(Some([full, windowed]))
+    })
 }
 
 /// Returns half of the rotated elements, an even number.

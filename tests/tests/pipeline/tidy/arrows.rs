@@ -432,6 +432,7 @@ const MODULES: [(&str, &[&str]); 24] = [
         "compiler/rpc",
         &[
             "codes",
+            "version",
             "refusal",
             "limits",
             "protocol",
@@ -440,6 +441,8 @@ const MODULES: [(&str, &[&str]); 24] = [
             "graph",
             "request",
             "buffers",
+            "chunks",
+            "stored",
             "device",
             "connection",
             "server",
