@@ -47,6 +47,7 @@ impl Joint {
             counted: Vec::new(),
         };
         out.unify_transfers(&transfers);
+        out.unify_opaque();
         out.unify_indices();
         out.import_trees(sharded);
         let space = &mut out.factors.space;
@@ -65,6 +66,30 @@ impl Joint {
                 let (x, y) = (factors.axes[a.index()][axis], factors.axes[b.index()][axis]);
                 if factors.space.unify(&[x], &[y]).is_err() {
                     self.opaque.push(graph.value(b).def.0);
+                }
+            }
+        }
+    }
+
+    /// Unifies the equal axes of each op's operand and result, if the op relates no sizes. Equal ops, of which the
+    /// sharded graph has one, then keep equal sizes.
+    fn unify_opaque(&mut self) {
+        let Joint { graph, factors, .. } = self;
+        for (_, data) in graph.insts() {
+            let (Op::Opaque(_), Some(&from)) = (&data.op, data.operands.first()) else {
+                continue;
+            };
+            for &to in &data.results {
+                for axis in 0..RANK {
+                    let size = |v: Value| &graph.value(v).ty.dims[axis];
+                    let (x, y) = (
+                        factors.axes[from.index()][axis],
+                        factors.axes[to.index()][axis],
+                    );
+                    // Axes that cannot be unified keep separate sizes, as before.
+                    if size(from) == size(to) {
+                        let _ = factors.space.unify(&[x], &[y]);
+                    }
                 }
             }
         }

@@ -124,7 +124,7 @@ impl Launch for Masked {
             // SAFETY: caller's contract; the sizes are checked; the result row is this worker's.
             unsafe {
                 let mask = row(&of.mask, of_mask, buffer);
-                let scores = of.scores.map(|t| &*row(&t, at, score_buffer));
+                let scores = of.scores.map(|t| row(&t, at, score_buffer));
                 out.fill(f32::NEG_INFINITY);
                 each_cell(&of, &bounds, (at, scores), |c| out[c] = mask[c]);
                 write_row(y, y.row(at), 0, out);
