@@ -376,7 +376,11 @@ fn keys_of_an_architecture_fit_the_sizes_given() {
         list.unwrap().unwrap()
     };
     assert_eq!(list("nemotron_h.attention.head_count_kv"), [0, 4, 0, 0, 4]);
-    assert_eq!(list("nemotron_h.feed_forward_length"), [0, 0, 256, 0, 0]);
+    // Only the preset has layers without a network.
+    let model = Model::new(Spec::parse("nemotron_h-tiny").unwrap(), &zeros).unwrap();
+    let widths = model.header().metadata();
+    let widths = widths.get_array_u64("nemotron_h.feed_forward_length");
+    assert_eq!(widths.unwrap().unwrap(), [0, 0, 512]);
     assert!(shape("cogvlm:", "blk.1.vis_up.weight").is_some());
     assert_eq!(shape("jamba:layers=1", "blk.0.ssm_in.weight"), None);
     assert!(

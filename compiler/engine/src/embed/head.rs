@@ -179,8 +179,11 @@ fn linear(file: &GgufFile, name: &str) -> Result<Option<Linear>, Error> {
     }))
 }
 
+/// Sizes and elements of a tensor.
+type Matrix = ([u64; 4], Vec<f32>);
+
 /// Returns a tensor's shape and numbers.
-fn tensor(file: &GgufFile, name: &str) -> Result<Option<([u64; 4], Vec<f32>)>, Error> {
+fn tensor(file: &GgufFile, name: &str) -> Result<Option<Matrix>, Error> {
     let Some(info) = file.header().tensor(name) else {
         return Ok(None);
     };
