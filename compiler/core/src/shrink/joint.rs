@@ -71,11 +71,11 @@ impl Joint {
         }
     }
 
-    /// Unifies the equal axes of each op's operand and result, if the op relates no sizes. Equal ops, of which the
-    /// sharded graph has one, then keep equal sizes.
+    /// Unifies the equal axes of each op's operand and result, if the op relates no sizes. Other axes keep their sizes.
+    /// Equal ops, of which the sharded graph has one, then keep equal sizes.
     fn unify_opaque(&mut self) {
         let Joint { graph, factors, .. } = self;
-        for (_, data) in graph.insts() {
+        for (inst, data) in graph.insts() {
             let (Op::Opaque(_), Some(&from)) = (&data.op, data.operands.first()) else {
                 continue;
             };
@@ -86,9 +86,10 @@ impl Joint {
                         factors.axes[from.index()][axis],
                         factors.axes[to.index()][axis],
                     );
-                    // Axes that cannot be unified keep separate sizes, as before.
-                    if size(from) == size(to) {
-                        let _ = factors.space.unify(&[x], &[y]);
+                    let is_unified =
+                        size(from) == size(to) && factors.space.unify(&[x], &[y]).is_ok();
+                    if !is_unified {
+                        self.opaque.push(inst);
                     }
                 }
             }
