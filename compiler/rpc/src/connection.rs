@@ -18,7 +18,7 @@ const BUFFER: usize = 1 << 16;
 
 /// A bidirectional byte stream.
 pub trait Stream: Read + Write {
-    /// Sets the timeout of reads and writes; `None` removes that of reads.
+    /// Sets the timeout of reads and writes; `None` lets reads wait without limit.
     ///
     /// # Errors
     /// Returns the error of the system.

@@ -65,7 +65,7 @@ pub(super) fn pairs(spec: &Spec) -> Vec<(String, MetaValue)> {
         LogitScale::Divisor => put("logit_scale", (1.0 / LOGIT_SCALE).into()),
     }
     if arch.ffn.activation == Activation::Xielu {
-        // These keys have no prefix.
+        // The architecture's name does not precede these keys.
         for (key, numbers) in xielu(spec) {
             out.push((key.to_owned(), numbers.into()));
         }

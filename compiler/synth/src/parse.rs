@@ -360,7 +360,7 @@ impl<'a> KeyValues<'a> {
     }
 }
 
-/// Returns the least width of a layer's feed-forward network. Layers of some architectures have none.
+/// Returns the least width of a layer's feed-forward network. It is 0 if layers may lack a network.
 fn least_width(arch: &Arch) -> u64 {
     u64::from(arch.sublayers != Sublayers::Either)
 }

@@ -14,13 +14,13 @@ use crate::types::{RANK, TensorType};
 /// Operands, the last three optional:
 ///
 /// - `mask: [cells, …]`; axes 1 to 3 are those of `picks`, or 1
-/// - `picks: [n, …]`: indices of picks; a pick out of range counts for nothing
-/// - `scores: [picks, …]`: a pick whose score is −∞ or NaN counts for nothing
+/// - `picks: [n, …]`: indices of picks; the op skips a pick that is out of range
+/// - `scores: [picks, …]`: the op skips a pick whose score is −∞ or NaN
 /// - `members: [n, picks]`: the cells of each pick. Without it, a pick is a cell
 /// - `extra: [n, …]`: cells that are kept in each row without a pick
 ///
 /// The axes 1 to 3 of `picks`, `scores` and `extra` are equal. The result is `[cells, …]` with these axes, of the mask's
-/// type. Cells out of range count for nothing.
+/// type. The op skips cells that are out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TopKMask {
     /// True if `scores` is an operand.

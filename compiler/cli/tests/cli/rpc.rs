@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use super::support::{Scratch, TPC, refuses, tpc};
 
@@ -501,8 +501,18 @@ fn in_version_8(mut sent: &[u8]) -> Vec<u8> {
 #[test]
 fn a_client_of_another_version_is_told_with_the_option() {
     for (served, other) in [("8", "7"), ("7", "8")] {
-        let (mut child, address) = started(&["--devices", "cpu", "--protocol", served]);
-        let mut stream = TcpStream::connect(address.unwrap()).unwrap();
+        let mut child = Command::new(TPC)
+            .args(["rpc", "--devices", "cpu", "--protocol", served])
+            .args(["--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(&message(14, &[0; 24])).unwrap();
         let mut greeting = [0; 36];
         stream.read_exact(&mut greeting).unwrap();
@@ -584,31 +594,31 @@ fn indices_out_of_range_are_refused_by_every_executor() {
     }
 }
 
-/// Starts a server; returns its address, or `None` if it ends at once.
-fn started(options: &[&str]) -> (Child, Option<String>) {
+/// Returns standard error and answers of a server that is stopped after the connection, and after a refusal if one is
+/// expected.
+fn stopped(options: &[&str], sent: &[u8], is_refused: bool) -> (String, Vec<u8>) {
     let mut child = Command::new(TPC)
-        .args(["rpc", "--listen", "127.0.0.1:0"])
+        .args([
+            "rpc",
+            "--protocol",
+            "7",
+            "--listen",
+            "127.0.0.1:0",
+            "-t",
+            "1",
+        ])
         .args(options)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    let mut stdout = BufReader::new(child.stdout.as_mut().unwrap());
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
     stdout.read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("listening on ");
-    let address = address.map(str::to_owned);
-    (child, address)
-}
-
-/// Returns standard error and answers of a server that is stopped after the connection, and after a refusal if one is
-/// expected.
-fn stopped(options: &[&str], sent: &[u8], is_refused: bool) -> (String, Vec<u8>) {
-    let (mut child, address) = started(&[&["--protocol", "7", "-t", "1"], options].concat());
     let mut got = Vec::new();
     let mut err = String::new();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    if let Some(address) = address {
+    if let Some(address) = line.trim().strip_prefix("listening on ") {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(sent).unwrap();
         let _ = stream.shutdown(std::net::Shutdown::Write);

@@ -94,7 +94,7 @@ pub(super) fn by_cause(copies: &[CopiedWeight<'_>]) -> MirroredReport {
     }
 }
 
-/// Explains the copies of a model of so many bytes, largest first. Returns nothing below [`NOTED_COPIES`].
+/// Explains the copies of a model of so many bytes, largest first; an empty list below [`NOTED_COPIES`].
 pub(super) fn explain(
     compiled: &CompiledModel,
     copies: &[CopiedWeight<'_>],

@@ -488,7 +488,7 @@ pub struct CopiesReport {
     pub bytes: u64,
     /// The factors and ops that keep the copies.
     pub reason: String,
-    /// The cheapest split with less memory; `None` if there is none.
+    /// The cheapest split with less memory; `None` if every split takes as much.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leaner: Option<LeanerReport>,
 }

@@ -68,8 +68,8 @@ pub(crate) fn of_kind(
     b.mul(y, weight, name)
 }
 
-/// Normalises the rows of `x` with the epsilon of output norms, and multiplies by a weight of this size. Without a
-/// tensor, there is no weight.
+/// Normalises the rows of `x` with the epsilon of output norms, and multiplies by a weight of this size, if the
+/// model has the tensor.
 pub(super) fn post(
     b: &mut Builder<'_>,
     cx: &Context<'_>,

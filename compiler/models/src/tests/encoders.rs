@@ -94,7 +94,7 @@ fn bert_normalises_sums_and_adds_types_and_positions() {
     ] {
         assert!(names.contains(&tensor.to_owned()), "{tensor}");
     }
-    // The embedding and both sums of each layer have a norm; the result has none.
+    // The embedding and both sums of each layer have a norm, unlike the result.
     assert_eq!(count(&graph, |op| matches!(op, Op::Norm(_))), 5);
     let mut pairs = metadata("bert");
     set(&mut pairs, "tokenizer.ggml.token_type_count", 0u32);

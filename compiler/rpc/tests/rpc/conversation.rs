@@ -92,7 +92,7 @@ fn pieces_are_written_and_read_at_their_stride() {
     sent.extend(transfer(18, [8, 4, 2, 32], &[1, 2, 3, 4, 5, 6, 7, 8]));
     sent.extend(&whole);
     sent.extend(transfer(19, [8, 4, 2, 32], &[]));
-    // The stride of one piece means nothing.
+    // The server ignores the stride of a single piece.
     sent.extend(transfer(18, [0, 64, 1, 0], &[9; 64]));
     sent.extend(transfer(19, [60, 4, 1, u64::MAX], &[]));
     sent.extend(&whole);

@@ -41,7 +41,7 @@ fn refused(bad: &[u8]) -> (String, String) {
     let own = [sent.clone(), bad.to_vec(), get(&x)].concat();
     let (end, got) = talk(&own);
     let d = end.expect_err("a refusal").diagnostic("client 1", V);
-    // Nothing is answered after the bad message.
+    // The server does not answer after the bad message.
     assert_eq!(replies(&got).len(), 6, "{}", d.message);
     let (end, got) = talk(&good);
     end.expect("another connection goes on");

@@ -71,8 +71,8 @@ struct TopKMaskParams {
     u32 has_extra;
 };
 
-// Keeps the mask in the cells of picks and in extra cells, and writes -inf elsewhere. Indices out of range count for
-// nothing. A thread searches one cell.
+// Keeps the mask in the cells of picks and in extra cells, and writes -inf elsewhere. Skips indices that are out of
+// range. A thread searches one cell.
 template <class M, class P, class S, class B, class E, class Y> DEVICE void top_k_mask(const View* v, const u8* params) {
     const TopKMaskParams p = *(const TopKMaskParams*)params;
     u32 next = 2;

@@ -80,7 +80,7 @@ mod tests {
             has_members: false,
             has_extra: false,
         };
-        // The mask has one row for both rows of picks. Picks out of range count for nothing.
+        // The mask has one row for both rows of picks. The op skips picks that are out of range.
         let x = real(&[4], &[0.0, 1.0, HIDDEN, 3.0]);
         let picks = ints(&[2, 2], &[3, 1, -1, 4]);
         assert_eq!(
