@@ -18,6 +18,9 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Every severity, the mildest first.
+    pub const ALL: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Error];
+
     /// Returns the name in machine-readable output.
     pub const fn word(self) -> &'static str {
         match self {

@@ -22,6 +22,7 @@
 //! planner.
 
 mod assemble;
+pub mod bits;
 pub mod buffers;
 pub mod canonicalise;
 pub mod cover;
@@ -36,7 +37,6 @@ pub mod machine;
 pub mod place;
 pub mod plan;
 pub mod prove;
-pub mod reproducibility;
 pub mod rewrite;
 pub mod schedule;
 pub mod shard;

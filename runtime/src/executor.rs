@@ -203,6 +203,11 @@ pub trait Executor {
         Ok(None)
     }
 
+    /// Returns the share of time in which the executor's threads waited for a core, over all batches.
+    fn starved(&self) -> f64 {
+        0.0
+    }
+
     /// Returns kernel times since the last call; empty without profiling.
     fn take_profile(&mut self) -> Vec<KernelTime> {
         Vec::new()

@@ -26,6 +26,7 @@ mod error;
 mod executor;
 mod frame;
 pub mod host;
+mod launch_work;
 mod memories;
 mod profile;
 pub mod quant;
@@ -43,6 +44,7 @@ pub use codes::CODES;
 pub use error::ExecError;
 pub use executor::{Executor, Host, Interface, MaskValues, Outputs};
 pub use frame::{Change, Frame};
+pub use launch_work::launch_work;
 pub use profile::KernelTime;
 pub use reference::{
     Gelu, Inputs, Interpreter, NamedOutputs, Observer, OpContext, Options, PlaceStats,

@@ -9,8 +9,10 @@ pub struct KernelTime {
     pub calls: u64,
     /// Total time.
     pub time: Duration,
-    /// The bytes of weights that the launches read; 0 if unknown.
-    pub weight_bytes: u64,
+    /// The bytes that the launches read and write; of kernels of cards, only the bytes of weights. 0 if unknown.
+    pub bytes: u64,
+    /// The arithmetic operations of the launches; 0 if unknown.
+    pub operations: u64,
 }
 
 impl KernelTime {
@@ -21,7 +23,8 @@ impl KernelTime {
                 Some(s) => {
                     s.calls += k.calls;
                     s.time += k.time;
-                    s.weight_bytes += k.weight_bytes;
+                    s.bytes += k.bytes;
+                    s.operations += k.operations;
                 }
                 None => sum.push(k),
             }

@@ -72,6 +72,12 @@ impl ArtefactError {
     /// Returns the cure.
     pub fn help(&self) -> &'static str {
         match self {
+            ArtefactError::Foreign { first } if first.to_ascii_lowercase().ends_with(".gguf") => {
+                "the zip archive holds a model: unpack it (`python3 -m zipfile -e FILE .`), and give the .gguf file"
+            }
+            ArtefactError::Foreign { first } if first.ends_with("data.pkl") => {
+                "the zip archive is a PyTorch checkpoint: convert the model with llama.cpp's convert_hf_to_gguf.py"
+            }
             ArtefactError::Foreign { .. } => {
                 "give a file that `tpc compile MODEL -o FILE.tpc` wrote"
             }

@@ -1,6 +1,7 @@
 //! The manifest of an artefact. Its types belong to the file format only. Existing fields never change; additions
 //! raise [`FORMAT`].
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tpc_ir::{DType, Window};
 
@@ -8,8 +9,8 @@ use crate::digest::Digest;
 use crate::error::ArtefactError;
 use crate::kernels;
 
-/// The newest supported format.
-pub const FORMAT: u32 = 1;
+/// The newest supported format. Format 2 added [`Manifest::bits`].
+pub const FORMAT: u32 = 2;
 /// The maximum size of a manifest, in bytes.
 const MAX_BYTES: usize = 1 << 20;
 /// The maximum number of cache cells, and of tokens per batch.
@@ -19,7 +20,7 @@ const MAX_SEQUENCES: u64 = 1 << 16;
 const MAX_TEXT: usize = 4096;
 
 /// The description of an artefact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// The format of the file and of this manifest.
@@ -40,10 +41,13 @@ pub struct Manifest {
     pub topology: Option<Digest>,
     /// The names of the entries with programs.
     pub programs: Vec<String>,
+    /// The conditions under which the results keep their bits, in one line; `None` in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bits: Option<String>,
 }
 
 /// A section and the version of its format.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SectionVersion {
     /// The name, which is also the folder of the section's entries.
@@ -53,7 +57,7 @@ pub struct SectionVersion {
 }
 
 /// The requirements for running an artefact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TargetRecord {
     /// The executor: `cpu` or `cuda`.
@@ -65,7 +69,7 @@ pub struct TargetRecord {
 }
 
 /// A storage format of weights. The version changes with the byte layout.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoredVersion {
     /// The name in program texts.
@@ -75,7 +79,7 @@ pub struct StoredVersion {
 }
 
 /// A model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRecord {
     /// `general.name`, or the architecture.
@@ -95,7 +99,7 @@ pub struct ModelRecord {
 }
 
 /// An attention window, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum WindowRecord {
     /// A sliding window of the last `n` tokens.
     Sliding(u64),
@@ -122,7 +126,7 @@ impl From<WindowRecord> for Window {
 }
 
 /// The options that determine a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OptionRecord {
     /// The requested or chosen split mode.
@@ -140,7 +144,7 @@ pub struct OptionRecord {
 }
 
 /// The options of the caches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheOptions {
     /// The number of cells per cache.
@@ -310,6 +314,7 @@ impl Manifest {
             model,
             options,
             programs,
+            bits,
             ..
         } = self;
         let stored = target.stored.iter().map(|s| &s.name);
@@ -328,6 +333,7 @@ impl Manifest {
         .chain(&model.files)
         .chain(&options.words)
         .chain(programs)
+        .chain(bits)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The placement options of all subcommands.
 
+mod overlay;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -16,15 +18,15 @@ use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
-    DeviceKind, DeviceList, DeviceSpec, EngineChoice, HostExperts, Machine, MachineRequest,
-    Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
+    DeviceKind, DeviceList, DeviceSpec, DraftSources, EngineChoice, HostExperts, Machine,
+    MachineRequest, Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
     check_cache_type,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::Maker;
-use tpc_models::{Drafting, GraphResult};
+use tpc_models::GraphResult;
 
 /// The placement options.
 #[derive(Clone, Debug, PartialEq, Args)]
@@ -107,9 +109,10 @@ pub(super) struct PlacementArgs {
     /// Number of sequences [-np; default: 1].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::parallel())]
     parallel: Option<Parsed<u64>>,
-    /// Drafting: `draft-mtp` plans the file's drafting blocks.
+    /// Drafting: `draft-mtp` by the file's drafting blocks, which plans include; for run, also `ngram-simple` by repeated
+    /// text, and `draft-simple` by --model-draft; a list is possible.
     #[arg(long, value_name = "TYPE", default_value = "none", value_parser = values::spec_type())]
-    spec_type: Parsed<Drafting>,
+    spec_type: Parsed<DraftSources>,
     /// Engine to plan for: tpc, llama.cpp or ik_llama.cpp, with a release if not the newest.
     #[arg(long, value_name = "NAME[@VERSION]", default_value = "tpc", value_parser = values::engine())]
     engine: Parsed<EngineChoice>,
@@ -250,9 +253,12 @@ impl PlacementArgs {
             && all(&self.ctx_size, &made.ctx_size)
             && one(&self.ubatch_size, &made.ubatch_size, &Placement::UBATCH)
             && one(&self.parallel, &made.parallel, &1)
-            && defaults(|a, b| a.spec_type == b.spec_type)
+            && defaults(|a, b| {
+                let drafting = |p: &PlacementArgs| p.spec_type.clone().map(DraftSources::drafting);
+                drafting(a) == drafting(b)
+            })
             && defaults(|a, b| a.engine == b.engine)
-            && defaults(|a, b| a.engine_memory == b.engine_memory)
+            && defaults(|a, b| a.engine_memory.agrees_with(&b.engine_memory))
             && defaults(|a, b| a.depth == b.depth)
             && defaults(|a, b| a.deterministic == b.deterministic)
             && defaults(|a, b| a.flash_attn == b.flash_attn)
@@ -333,6 +339,15 @@ impl PlacementArgs {
         out
     }
 
+    pub(super) fn draft_sources(&self) -> Result<DraftSources, Failure> {
+        self.spec_type.clone().map_err(Failure::usage)
+    }
+
+    /// Returns the maximum number of drafted tokens, if given.
+    pub(super) fn drafted_tokens(&self) -> Result<Option<u64>, Failure> {
+        self.engine_memory.drafted_tokens()
+    }
+
     pub(super) fn cache_types(&self) -> Result<[Option<DType>; 2], Failure> {
         Ok([given(&self.cache_type_k)?, given(&self.cache_type_v)?])
     }
@@ -393,7 +408,7 @@ impl PlacementArgs {
             stretch: None,
             ubatch_size: given(&self.ubatch_size)?.unwrap_or(Placement::UBATCH),
             parallel: given(&self.parallel)?.unwrap_or(1),
-            drafting: self.spec_type.clone().map_err(Failure::usage)?,
+            drafting: self.draft_sources()?.drafting(),
             result: GraphResult::Own,
             engine: engine.engine,
             build: engine.build,

@@ -58,9 +58,15 @@ pub(super) fn no_second(second: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = second else { return Ok(()) };
     let message = format!("unexpected second file `{}`", path.display());
     let d = Diagnostic::new(&common::COMMAND_LINE, path.display().to_string(), message);
-    Err(Failure::usage(d.help(
-        "give one model, or an artefact (.tpc) and its model; options begin with hyphens",
-    )))
+    let help = match path.exists() {
+        true => "give one model, or an artefact (.tpc) and its model; options begin with hyphens"
+            .to_owned(),
+        false => format!(
+            "for a prompt: tpc run MODEL -p {}",
+            quote(&path.display().to_string())
+        ),
+    };
+    Err(Failure::usage(d.help(help)))
 }
 
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {

@@ -77,6 +77,11 @@ fn files(lists: &[String]) -> impl Iterator<Item = String> {
 }
 
 impl BesideArgs {
+    /// Returns the draft model's word, to replace a name by its file.
+    pub(crate) fn draft_mut(&mut self) -> Option<&mut String> {
+        self.model_draft.as_mut()
+    }
+
     fn request(&self, caches: [DType; 2]) -> Result<Request, Failure> {
         fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
             option.clone().transpose().map_err(Failure::usage)

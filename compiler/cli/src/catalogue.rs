@@ -1,4 +1,4 @@
-//! Lists of all diagnostic codes and of all arguments that name files.
+//! Lists of all diagnostic codes, of all commands that print JSON, and of all arguments that name files.
 
 use std::any::TypeId;
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ pub fn codes() -> Vec<&'static Code> {
     for table in [
         tpc_diag::codes::CODES,
         tpc_fetch::CODES,
+        tpc_store::CODES,
         tpc_gguf::CODES,
         tpc_models::CODES,
         tpc_ggml::capture::CODES,
@@ -31,6 +32,18 @@ pub fn codes() -> Vec<&'static Code> {
     }
     out.sort();
     out
+}
+
+/// Returns the commands that have an option with a value `json`.
+pub fn json_commands() -> Vec<String> {
+    let prints_json = |argument: &clap::Arg| {
+        let values = argument.get_possible_values();
+        values.iter().any(|v| v.get_name().starts_with("json"))
+    };
+    let command = super::Cli::command();
+    let printing = command.get_subcommands();
+    let printing = printing.filter(|c| c.get_arguments().any(prints_json));
+    printing.map(|c| c.get_name().to_owned()).collect()
 }
 
 /// Returns every argument that names a file, as (subcommand, argument).

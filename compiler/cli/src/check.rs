@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::Serialize;
-use tpc_diag::{Diagnostic, codes as common};
+use tpc_diag::{Diagnostic, FormatVersion, codes as common};
 
 use crate::args::PlacementArgs;
 use crate::artefact;
@@ -30,22 +31,37 @@ pub(super) struct Args {
     format: Format,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    tpc: u32,
+/// The output of `tpc check` as JSON.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ArtefactCheck")]
+pub(crate) struct Report<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The file.
     artefact: &'a str,
     /// `valid`, `rebuild` or `no model`. For an unreadable artefact, the command reports a diagnostic.
+    #[schemars(extend("enum" = ["valid", "rebuild", "no model"]))]
     verdict: &'static str,
+    /// The differences that need a rebuild.
     mismatches: Vec<Row<'a>>,
+    /// The conditions under which results keep their bits.
+    bits: &'a str,
+    /// The command that rebuilds the artefact, if needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+/// A difference that needs a rebuild.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Mismatch")]
 struct Row<'a> {
+    /// The diagnostic code.
     code: &'static str,
+    /// The field of the artefact, or the property of the machine.
     field: &'a str,
+    /// The value in the artefact.
     found: &'a str,
+    /// The value here.
     wanted: &'a str,
 }
 
@@ -74,18 +90,22 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = named.model_path(&read);
     let of = (named.artefact, read.manifest());
     let command = fit::command(of, Some(&path), asked, options.topology_path());
+    // Format 1 has no promise, so the program is analysed again.
+    let bits = read.manifest().bits.clone();
+    let bits = bits.unwrap_or_else(|| fit::bits_of(&read).brief());
     let verdict = match (found.is_empty(), &model) {
         (false, _) => "rebuild",
         (true, None) => "no model",
         (true, Some(_)) => "valid",
     };
     match args.format {
-        Format::Text => output::result(&text(&name, &found, &command, verdict))?,
+        Format::Text => output::result(&text(&name, &found, &command, (verdict, &bits)))?,
         Format::Json => output::json(&Report {
-            tpc: 1,
+            tpc: FormatVersion,
             artefact: &name,
             verdict,
             mismatches: found.iter().map(row).collect(),
+            bits: &bits,
             command: Some(command.as_str()).filter(|_| !found.is_empty()),
         })?,
     }
@@ -127,9 +147,9 @@ fn row(m: &Mismatch) -> Row<'_> {
     }
 }
 
-fn text(name: &str, found: &[Mismatch], command: &str, verdict: &str) -> String {
+fn text(name: &str, found: &[Mismatch], command: &str, (verdict, bits): (&str, &str)) -> String {
     if found.is_empty() {
-        return format!("{name}: {verdict}\n");
+        return format!("{name}: {verdict}\n  bits    {bits}\n");
     }
     let mut out = format!("{name}: rebuild needed\n");
     for m in found {

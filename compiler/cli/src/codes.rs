@@ -52,6 +52,13 @@ tpc_ir::codes! {
     )
     .cure("try the command alone; tpc reads llama-bench's table, `-o json` and `-o jsonl`.");
 
+    BUSY = note(
+        "TPC0438",
+        "busy machine",
+        "Other programs used the cores, so tpc's threads waited for them. tpc then uses fewer threads for a while.",
+    )
+    .cure("end the other programs, or give `-t` the number of free cores.");
+
     LISTEN = error(
         "TPC0756",
         "cannot listen at the address",
@@ -93,4 +100,50 @@ tpc_ir::codes! {
     )
     .example("`tpc run llada.gguf -p Hello`.")
     .cure("use `tpc run --embeddings` for embeddings, else `tpc eval` with an `--ubatch-size` for all tokens.");
+
+    GRAPHS_DIFFER = error(
+        "TPC0397",
+        "two graphs compute different values",
+        "`tpc bisect` ran the ops that differ between two graphs on the same random operands. The message names the \
+         first op whose value differs.",
+    )
+    .example("a RoPE with base 10000 in one graph and 1000000 in the other.")
+    .cure("compare the op's parameters and operands in the report with the model's reference implementation.");
+
+    NOT_COMPARED = error(
+        "TPC0398",
+        "two graphs cannot be compared by value",
+        "The reference executor cannot run an op of the graphs, or a graph is inconsistent.",
+    )
+    .cure("capture both graphs again with the same model, batch and context, or report the message.");
+
+    ENGINES_DIFFER = error(
+        "TPC0399",
+        "two engines compute different values",
+        "`tpc bisect --rpc` ran each op of a graph alone on two engines, on the same random operands. The message names \
+         the first op whose results differ.",
+    )
+    .example("a build of llama.cpp whose RoPE kernel has a fault.")
+    .cure("run the op of the report in the server's own tests, such as llama.cpp's `test-backend-ops`.");
+
+    NO_SERVER = error(
+        "TPC0457",
+        "RPC server does not answer",
+        "No server listens at the address of `--rpc`, or it does not speak ggml's RPC protocol.",
+    )
+    .cure("start `ggml-rpc-server` of llama.cpp 0.5 or newer, or `tpc rpc --devices cpu`, and give its address.");
+
+    BASELINE = error(
+        "TPC0455",
+        "unusable file of accepted findings",
+        "The file of `tpc lint --baseline` has another format, or an invalid line.",
+    )
+    .cure("write the file with `--update-baseline`.");
+
+    STALE = note(
+        "TPC0456",
+        "accepted finding no longer occurs",
+        "The file of `tpc lint --baseline` accepts a finding that this run does not have.",
+    )
+    .cure("add `--update-baseline`, which removes the entry.");
 }

@@ -12,7 +12,7 @@ use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
 use crate::execution;
-use crate::input;
+use crate::input::{self, HubArgs, Need};
 use crate::kernels::{self, Target};
 use crate::output::{self, Failure};
 use tpc_engine::artefact::{CPU, CUDA, Content, manifest};
@@ -20,16 +20,19 @@ use tpc_engine::{self as engine, ExecutorKind, check_types};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, or any shard of one; the header suffices.
+    /// A GGUF file, any shard of one, or a name of `tpc models`; the header suffices. `-hf USER/NAME[:QUANT]` names a
+    /// repository; a missing model is downloaded.
     model: PathBuf,
+    #[command(flatten)]
+    hub: HubArgs,
     /// Artefact to write.
     #[arg(short, long, value_name = "OUT.tpc")]
     output: PathBuf,
     /// Write a make rule that lists every input file as a prerequisite.
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// Target: cpu, cuda, or kinds of cards such as cuda:sm_90a,sm_120f [default: cuda for devices such as cuda:0, else
-    /// cpu].
+    /// Target: cpu, cuda, or kinds of cards such as cuda:sm_90a,sm_120f [default: cuda for cards such as cuda:0 or 3090,
+    /// else cpu].
     #[arg(long, value_name = "TARGET", value_parser = kernels::target)]
     target: Option<Target>,
     /// Print each kernel's registers, spills, shared memory, code size and instructions per weight.
@@ -37,6 +40,13 @@ pub(super) struct Args {
     verbose: bool,
     #[command(flatten)]
     placement: PlacementArgs,
+}
+
+impl Args {
+    /// Replaces the name of a model by its file or address.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.hub.resolve(&mut self.model, Need::Data)
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

@@ -114,6 +114,13 @@ fn of_artefact(args: &Args, path: &Path) -> Result<(), Failure> {
     output::result(&read.program().to_string())
 }
 
+impl Args {
+    /// Replaces names of models by their files or addresses.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.source.resolve()
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let drawn = match args.stage {
         Stage::Factors => Err("the stage `factors` is a table, not a graph"),

@@ -41,6 +41,19 @@ fn given<T: Clone>(value: Option<&Parsed<T>>) -> Result<Option<T>, Failure> {
 }
 
 impl EngineMemoryArgs {
+    pub(super) fn drafted_tokens(&self) -> Result<Option<u64>, Failure> {
+        given(self.spec_draft_n_max.as_ref())
+    }
+
+    /// True if both have the same options. The number of drafted tokens may differ.
+    pub(super) fn agrees_with(&self, other: &EngineMemoryArgs) -> bool {
+        let same = EngineMemoryArgs {
+            spec_draft_n_max: other.spec_draft_n_max.clone(),
+            ..self.clone()
+        };
+        same == *other
+    }
+
     /// Returns the engine's options. `open_slots` is true if the line has no `-np`.
     pub(super) fn options(&self, open_slots: bool) -> Result<EngineOptions, Failure> {
         let default = EngineOptions::default();

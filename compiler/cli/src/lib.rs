@@ -8,6 +8,7 @@ mod args;
 mod artefact;
 mod bench;
 mod beside;
+mod bisect;
 pub mod catalogue;
 mod check;
 mod clients;
@@ -30,12 +31,15 @@ mod kernels;
 mod lint;
 mod man;
 mod memory;
+mod models;
 mod output;
+mod perplexity;
 mod plan;
 mod progress;
 mod replay;
 mod rpc;
 mod run;
+mod schema;
 mod source;
 mod synth;
 mod tokenize;
@@ -75,8 +79,12 @@ enum Command {
     Inspect(inspect::Args),
     /// Prove that the devices' programs compute the model.
     Verify(verify::Args),
+    /// Name the first op whose value differs between two captured graphs.
+    Bisect(bisect::Args),
     /// List the built-in cards and this machine's devices.
     Devices(devices::Args),
+    /// List the models in the caches of the hub, llama.cpp, Ollama and LM Studio.
+    Models(Box<models::Args>),
     /// Check that tpc works on this machine.
     Doctor(doctor::Args),
     /// Print the IR after a stage.
@@ -88,9 +96,11 @@ enum Command {
     /// Check if an artefact runs here or needs a rebuild.
     Check(check::Args),
     /// Run a model: answer a prompt, or chat.
-    Run(run::Args),
+    Run(Box<run::Args>),
     /// Time prompts and generation, in the format of llama-bench.
     Bench(bench::Args),
+    /// Score a text: perplexity, and divergence from a base or between settings.
+    Perplexity(Box<perplexity::Args>),
     /// Run a failed CUDA launch alone, from a dump of --dump-on-fault.
     Replay(replay::Args),
     /// Serve ggml's RPC protocol: run or capture llama.cpp's graphs.
@@ -99,6 +109,8 @@ enum Command {
     Tokenize(tokenize::Args),
     /// Write a model with random weights, or only its header.
     Synth(synth::Args),
+    /// Print the JSON Schema of a command's JSON output.
+    Schema(schema::Args),
     /// Explain a diagnostic code, or list all codes.
     Explain(explain::Args),
     /// Run file tests of passes.
@@ -108,6 +120,55 @@ enum Command {
     Completions(completions::Args),
     /// Print the manual page, or write all pages.
     Man(man::Args),
+}
+
+impl Command {
+    /// Replaces names of models by their files or addresses; downloads missing models for commands that run them.
+    fn resolve(&mut self) -> Result<(), Failure> {
+        match self {
+            Command::Plan(a) => a.resolve(),
+            Command::Lint(a) => a.resolve(),
+            Command::Inspect(a) => a.resolve(),
+            Command::Verify(a) => a.resolve(),
+            Command::Dump(a) => a.resolve(),
+            Command::Eval(a) => a.resolve(),
+            Command::Compile(a) => a.resolve(),
+            Command::Run(a) => a.resolve(),
+            Command::Bench(a) => a.resolve(),
+            Command::Perplexity(a) => a.resolve(),
+            Command::Tokenize(a) => a.resolve(),
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&self) -> Result<(), Failure> {
+        match self {
+            Command::Plan(a) => plan::run(a),
+            Command::Lint(a) => lint::run(a),
+            Command::Inspect(a) => inspect::run(a),
+            Command::Verify(a) => verify::run(a),
+            Command::Bisect(a) => bisect::run(a),
+            Command::Devices(a) => devices::run(a),
+            Command::Models(a) => models::run(a),
+            Command::Doctor(a) => doctor::run(a),
+            Command::Dump(a) => dump::run(a),
+            Command::Eval(a) => eval::run(a),
+            Command::Compile(a) => compile::run(a),
+            Command::Check(a) => check::run(a),
+            Command::Run(a) => run::run(a),
+            Command::Bench(a) => bench::run(a),
+            Command::Perplexity(a) => perplexity::run(a),
+            Command::Replay(a) => replay::run(a),
+            Command::Rpc(a) => rpc::run(a),
+            Command::Tokenize(a) => tokenize::run(a),
+            Command::Synth(a) => synth::run(a),
+            Command::Schema(a) => schema::run(a),
+            Command::Explain(a) => explain::run(a),
+            Command::Filetest(a) => filetest::run(a),
+            Command::Completions(a) => completions::run(a, Cli::command()),
+            Command::Man(a) => man::run(a, Cli::command()),
+        }
+    }
 }
 
 /// Returns the placement of these options. `cache` and `split_mode` are the defaults.
@@ -134,7 +195,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let cli = match Cli::try_parse_from(&said.arguments) {
+    let mut cli = match Cli::try_parse_from(&said.arguments) {
         Ok(cli) => cli,
         Err(e) => {
             if e.use_stderr() {
@@ -146,28 +207,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     };
     said.notes.iter().for_each(output::diagnostic);
-    let result = match &cli.command {
-        Command::Plan(a) => plan::run(a),
-        Command::Lint(a) => lint::run(a),
-        Command::Inspect(a) => inspect::run(a),
-        Command::Verify(a) => verify::run(a),
-        Command::Devices(a) => devices::run(a),
-        Command::Doctor(a) => doctor::run(a),
-        Command::Dump(a) => dump::run(a),
-        Command::Eval(a) => eval::run(a),
-        Command::Compile(a) => compile::run(a),
-        Command::Check(a) => check::run(a),
-        Command::Run(a) => run::run(a),
-        Command::Bench(a) => bench::run(a),
-        Command::Replay(a) => replay::run(a),
-        Command::Rpc(a) => rpc::run(a),
-        Command::Tokenize(a) => tokenize::run(a),
-        Command::Synth(a) => synth::run(a),
-        Command::Explain(a) => explain::run(a),
-        Command::Filetest(a) => filetest::run(a),
-        Command::Completions(a) => completions::run(a, Cli::command()),
-        Command::Man(a) => man::run(a, Cli::command()),
-    };
+    let result = cli.command.resolve().and_then(|()| cli.command.run());
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure {

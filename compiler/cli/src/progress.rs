@@ -33,6 +33,21 @@ impl Progress {
         Progress::of_style(None, template, work.into())
     }
 
+    /// Starts a download of `whole` bytes, of which `at` are present.
+    pub(super) fn receiving(work: impl Into<String>, at: u64, whole: u64) -> Progress {
+        let template =
+            "{spinner} {elapsed:>4}  {percent} %, {binary_bytes_per_sec}, {eta} left: {wide_msg}";
+        let progress = Progress::of_style(Some(whole), template, work.into());
+        progress.bar.set_position(at);
+        progress.bar.reset_eta();
+        progress
+    }
+
+    /// Counts received bytes.
+    pub(super) fn received(&self, bytes: u64) {
+        self.bar.inc(bytes);
+    }
+
     pub(super) fn advance(&self, steps: usize) {
         self.bar.inc(steps as u64);
     }

@@ -9,7 +9,7 @@ use tpc_ir::{DType, Symbol};
 
 use super::args::Defaults;
 use super::codes;
-use super::input::{self, Model, Place};
+use super::input::{self, HubArgs, Model, Need, Place};
 use super::output::Failure;
 use super::progress::Progress;
 use tpc_core::advice::{AdviceCheck, Advisor, Limits};
@@ -17,18 +17,21 @@ use tpc_core::pipeline::{CompiledModel, Origin, compile, compile_capture};
 use tpc_core::placement::{Placement, SplitMode};
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Severity, codes as common};
-use tpc_ggml::capture::{self, CapturedGraph};
+use tpc_ggml::capture::{self, CaptureError, CapturedGraph, Record};
 use tpc_lint::plan_report_with_advice;
 use tpc_passes::machine::Engine;
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct SourceArgs {
-    /// A GGUF file, any shard of one, its folder, or its address; the header suffices.
+    /// A GGUF file, any shard of one, its folder, its address, or a name of `tpc models`; the header suffices. `-hf
+    /// USER/NAME[:QUANT]` names a repository.
     #[arg(required_unless_present = "graph", conflicts_with = "graph")]
     model: Option<PathBuf>,
     /// A captured ggml graph (JSON lines), instead of a model.
     #[arg(long, value_name = "CAPTURE.jsonl")]
     graph: Option<PathBuf>,
+    #[command(flatten)]
+    hub: HubArgs,
     /// The model, opened at first use and shared between clones.
     #[arg(skip)]
     opened: Rc<OnceCell<Rc<Model>>>,
@@ -136,16 +139,25 @@ pub(super) fn read_capture(path: &Path) -> Result<CapturedGraph, Failure> {
         .file_stem()
         .map(|s| s.to_string_lossy().into_owned())
         .unwrap_or_default();
-    capture::read(&text, &name).map_err(|e| {
-        let d = match bytes.starts_with(b"GGUF") {
-            true => Diagnostic::new(e.code(), "", "a GGUF model, not a captured graph")
-                .help("give the model without --graph; `tpc rpc --capture DIR` captures graphs"),
-            false => Diagnostic::from(e),
-        };
-        Failure::usage(Diagnostic {
-            entity: path.display().to_string().into(),
-            ..d
-        })
+    capture::read(&text, &name).map_err(|e| unreadable(path, &bytes, e))
+}
+
+/// Reads the records of a capture.
+pub(super) fn read_records(path: &Path) -> Result<Vec<Record>, Failure> {
+    let bytes = input::read_file(path, MAX_CAPTURE)?;
+    let text = String::from_utf8_lossy(&bytes);
+    capture::records(&text).map_err(|e| unreadable(path, &bytes, e))
+}
+
+fn unreadable(path: &Path, bytes: &[u8], e: CaptureError) -> Failure {
+    let d = match bytes.starts_with(b"GGUF") {
+        true => Diagnostic::new(e.code(), "", "a GGUF model, not a captured graph")
+            .help("give the model without --graph; `tpc rpc --capture DIR` captures graphs"),
+        false => Diagnostic::from(e),
+    };
+    Failure::usage(Diagnostic {
+        entity: path.display().to_string().into(),
+        ..d
     })
 }
 
@@ -154,8 +166,32 @@ impl SourceArgs {
         SourceArgs {
             model,
             graph,
+            hub: HubArgs::default(),
             opened: Rc::default(),
         }
+    }
+
+    /// Replaces the name of a model by its file or address.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        match &mut self.model {
+            Some(word) => self.hub.resolve(word, Need::Header),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the names of further models.
+    pub(super) fn resolve_all(&self, words: &mut [PathBuf]) -> Result<(), Failure> {
+        words
+            .iter_mut()
+            .try_for_each(|word| self.hub.resolve(word, Need::Header))
+    }
+
+    /// Replaces the name of a file besides the model. Such a file must be on this machine.
+    pub(super) fn resolve_beside(&self, word: &mut String) -> Result<(), Failure> {
+        let mut path = PathBuf::from(&word);
+        HubArgs::offline().resolve(&mut path, Need::Header)?;
+        *word = path.display().to_string();
+        Ok(())
     }
 
     pub(super) fn model(&self) -> Result<Option<&Rc<Model>>, Failure> {
@@ -262,5 +298,5 @@ impl SourceArgs {
 
 fn missing() -> Failure {
     let d = Diagnostic::new(&common::COMMAND_LINE, "MODEL", "a model is missing");
-    Failure::usage(d.help("give a GGUF file, or --graph CAPTURE.jsonl"))
+    Failure::usage(d.help("give a GGUF file, -hf USER/NAME, or --graph CAPTURE.jsonl"))
 }

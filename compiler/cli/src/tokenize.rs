@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use crate::input::{self, Model};
+use crate::input::{self, HubArgs, Model, Need};
 use crate::output::{self, Failure};
 use tpc_diag::{Diagnostic, codes};
 use tpc_text::{
@@ -13,8 +13,11 @@ use tpc_text::{
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file with a vocabulary, any shard of one, its folder, or its address.
+    /// A GGUF file with a vocabulary, any shard of one, its folder, its address, or a name of `tpc models`. `-hf
+    /// USER/NAME[:QUANT]` names a repository.
     model: PathBuf,
+    #[command(flatten)]
+    hub: HubArgs,
     /// Text to tokenize; prints the ids on one line with commas.
     #[arg(value_name = "TEXT", conflicts_with_all = ["prompt", "file"])]
     text: Option<String>,
@@ -99,6 +102,13 @@ fn listing(tokenizer: &Tokenizer, ids: &[u32]) -> Result<String, Failure> {
         };
     }
     Ok(out)
+}
+
+impl Args {
+    /// Replaces the name of a model by its file or address.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.hub.resolve(&mut self.model, Need::Header)
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

@@ -8,14 +8,14 @@ use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 
 use tpc_core::placement::{
-    DeviceList, EngineChoice, MAX_DEVICES, OverridePattern, Reserve, Servers, SplitMode,
-    TensorSplit, parse_backend, parse_cache_type, parse_deterministic, parse_engine,
-    parse_flash_attention, parse_gpu_layers, parse_host_memory, parse_link, parse_spec_type,
-    parse_split_mode,
+    DeviceList, DraftSources, EngineChoice, MAX_DEVICES, OverridePattern, Reserve, Servers,
+    SplitMode, TensorSplit, parse_backend, parse_cache_type, parse_deterministic,
+    parse_draft_sources, parse_engine, parse_flash_attention, parse_gpu_layers, parse_host_memory,
+    parse_link, parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::Backend;
-use tpc_models::{CACHE_TYPES, Drafting};
+use tpc_models::CACHE_TYPES;
 use tpc_passes::machine::{Engine, LinkKind};
 
 /// An option's value, or a diagnostic if it is invalid. clap accepts invalid values; with `--format json`, the command
@@ -309,10 +309,10 @@ pub(super) fn cache_type_v() -> Reader<DType> {
     }
 }
 
-pub(super) fn spec_type() -> Reader<Drafting> {
+pub(super) fn spec_type() -> Reader<DraftSources> {
     Reader {
-        parse: parse_spec_type,
-        values: vec!["none", "draft-mtp"],
+        parse: parse_draft_sources,
+        values: DraftSources::NAMES.to_vec(),
     }
 }
 
@@ -379,4 +379,13 @@ pub(super) fn keys() -> Reader<Pattern> {
         parse: |text| Pattern::parse("--keys", text),
         values: Vec::new(),
     }
+}
+/// Parses the value of `--tolerance`.
+pub(super) fn tolerance(text: &str) -> Result<f64, Diagnostic> {
+    let number = text.parse::<f64>().ok().filter(|x| *x >= 0.0);
+    number.ok_or_else(|| {
+        let message = format!("--tolerance must be a non-negative number, not `{text}`");
+        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message)
+            .help("give an NMSE such as 1e-3")
+    })
 }

@@ -54,6 +54,14 @@ tpc_ir::codes! {
     .cure("plan a smaller part of the graph, or use `-sm layer` or `-sm none`. If the file is a published model, \
            report it.");
 
+    BITS_NOT_KEPT = error(
+        "TPC0396",
+        "the bits of one device cannot be kept",
+        "`--deterministic on` requires that every sum has the bits of one device. In this plan, a sum over devices adds \
+         in another order.",
+    )
+    .cure("omit `--deterministic on`, or use `-sm layer` or `-sm none`. Report the model's header.");
+
     COMMAND_LINE = error(
         "TPC0400",
         "unusable command line",
@@ -158,6 +166,14 @@ tpc_ir::codes! {
     .example("a row of `pp512+tg128`, which measures both together.")
     .cure("measure again: `llama-bench -m MODEL -p 512 -n 128 -o md > bench.md`.")
     .with_milder_severity(Severity::Warning);
+
+    NO_CONFIGURATION = error(
+        "TPC0416",
+        "no configuration for the plan",
+        "`tpc plan --emit` writes no file, because the engine or the target cannot run the plan.",
+    )
+    .example("`--emit compose` for a plan with RPC servers: llama.cpp's published images lack the RPC back end.")
+    .cure("follow the help of the message, or use another target of `--emit`.");
 
     CALIBRATED = note(
         "TPC0413",

@@ -2,19 +2,22 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use miette::{LabeledSpan, SourceCode};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use tpc_ir::{Code, Severity};
 
 use crate::{Entity, Excerpt, Message};
 
 /// A report to the user: the problem, its location, and the cure.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
     /// The code, for `tpc explain CODE`.
     #[serde(serialize_with = "as_id")]
+    #[schemars(with = "String", extend("pattern" = "^TPC[0-9]{4}$"))]
     pub code: &'static Code,
     /// The severity: the code's, unless an option or a harmless case changes it.
     #[serde(serialize_with = "as_word")]
+    #[schemars(with = "String", extend("enum" = Severity::ALL.map(Severity::word), "x-closed" = true))]
     pub severity: Severity,
     /// The problem, as a sentence without a full stop.
     pub message: Message,

@@ -7,15 +7,19 @@ pub mod codes;
 mod diagnostic;
 mod entity;
 mod excerpt;
+mod format_version;
 mod message;
 pub mod suggest;
+mod verdict;
 mod visible;
 
 pub use diagnostic::Diagnostic;
 pub use entity::{Entity, EntityKind};
 pub use excerpt::Excerpt;
+pub use format_version::FormatVersion;
 pub use message::{Argument, Layer, Line, Message, Name, Part, Quantity, places};
 pub use tpc_ir::{Code, Severity};
+pub use verdict::Verdict;
 pub use visible::{steers, visible};
 
 /// True if the code prevents planning and linting: it concerns an option or the model file.

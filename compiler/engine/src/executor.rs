@@ -3,6 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tpc_core::placement::DeviceKind;
+use tpc_cpu::product::Isa;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_cuda::{
@@ -89,6 +90,8 @@ pub struct ExecutorOptions {
     pub kind: ExecutorKind,
     /// Threads of all devices together.
     pub threads: usize,
+    /// The instruction set of CPU kernels.
+    pub isa: Isa,
     /// Dependencies between successive CUDA kernels.
     pub edges: Edges,
     /// True if kernels are timed.
@@ -105,6 +108,7 @@ impl ExecutorOptions {
         ExecutorOptions {
             kind,
             threads: threads(crate::devices::cores::usable(), devices),
+            isa: Isa::best(),
             edges: Edges::Programmatic,
             profile: false,
             dump_on_fault: None,
@@ -132,6 +136,7 @@ impl ExecutorOptions {
             ExecutorKind::Cpu => {
                 let options = CpuOptions {
                     profile: self.profile,
+                    isa: self.isa,
                     ..CpuOptions::with_threads(self.threads)
                 };
                 let executor = CpuExecutor::new(program, weights, options)?;

@@ -16,6 +16,8 @@ pub struct Address {
     pub(super) path: String,
     /// The text after `?`, which may contain a secret signature.
     query: Option<String>,
+    /// True if the host speaks the API of the Hugging Face hub.
+    hub: bool,
 }
 
 fn wrong(text: &str, what: &str, help: &str) -> Diagnostic {
@@ -81,6 +83,7 @@ impl Address {
             host: host.to_ascii_lowercase(),
             path: escape(path),
             query,
+            hub: false,
         };
         address.of_file(text)
     }
@@ -121,7 +124,8 @@ impl Address {
             [_, _, "resolve" | "raw", _, _, ..] => Ok(self),
             [user, name, ..] if !["api", "datasets", "spaces"].contains(user) => {
                 let help = format!(
-                    "choose a file of https://huggingface.co/{user}/{name}/tree/main: \
+                    "write -hf {user}/{name}:QUANT, or choose a file of \
+                     https://huggingface.co/{user}/{name}/tree/main: \
                      https://huggingface.co/{user}/{name}/resolve/main/FILE.gguf"
                 );
                 Err(wrong(
@@ -143,19 +147,55 @@ impl Address {
         HUGGING_FACE.contains(&self.host.as_str())
     }
 
-    /// Returns the page that lists the files of a Hugging Face repository.
+    /// Returns the address of a file below a hub, such as `https://huggingface.co`. `path` begins with `/`; its special
+    /// characters are escaped.
+    ///
+    /// # Errors
+    /// Returns TPC0430 if `endpoint` is not an address.
+    pub fn on_hub(endpoint: &str, path: &str) -> Result<Address, Diagnostic> {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/".contains(&b);
+        let mut escaped = String::new();
+        for byte in path.bytes() {
+            match plain(byte) {
+                true => escaped.push(char::from(byte)),
+                false => escaped.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        let address = Address::parse(&format!("{}{escaped}", endpoint.trim_end_matches('/')))?;
+        Ok(Address {
+            hub: true,
+            ..address
+        })
+    }
+
+    /// Returns the address with this query, such as `recursive=true`.
+    #[must_use]
+    pub fn with_query(self, query: &str) -> Address {
+        Address {
+            query: Some(escape(query)),
+            ..self
+        }
+    }
+
+    /// Returns the page that lists the files of a repository on a hub.
     pub(super) fn listing(&self) -> Option<String> {
-        let mut parts = self.path.split('/').filter(|p| !p.is_empty());
+        let path = self.path.strip_prefix("/api/models").unwrap_or(&self.path);
+        let mut parts = path.split('/').filter(|p| !p.is_empty());
         let (user, name) = (parts.next()?, parts.next()?);
-        self.is_hugging_face()
-            .then(|| format!("https://huggingface.co/{user}/{name}/tree/main"))
+        let host = match (self.is_hugging_face(), self.hub) {
+            (true, _) => "https://huggingface.co".to_owned(),
+            (_, true) => format!("{}://{}", self.scheme(), self.host),
+            _ => return None,
+        };
+        Some(format!("{host}/{user}/{name}/tree/main"))
     }
 
     fn scheme(&self) -> &'static str {
         if self.secure { "https" } else { "http" }
     }
 
-    pub(super) fn request(&self) -> String {
+    /// Returns the whole address, with credentials and query.
+    pub fn request(&self) -> String {
         let user = self
             .user
             .as_ref()
@@ -222,6 +262,7 @@ impl Address {
             host: host.to_ascii_lowercase(),
             path,
             query,
+            hub: false,
         })
     }
 }

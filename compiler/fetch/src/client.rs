@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use tpc_diag::Diagnostic;
-use ureq::http::{Response, header};
+use ureq::http::{HeaderMap, Response, header};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, Error, Timeout};
 
@@ -36,6 +36,18 @@ impl Token {
         })
     }
 
+    /// Creates a token for the host of a hub's address. Returns `None` for an invalid text.
+    pub fn of_hub(hub: &Address, secret: &str) -> Option<Token> {
+        let token = Token::hugging_face(secret)?;
+        Some(match hub.is_hugging_face() {
+            true => token,
+            false => Token {
+                host: hub.host.clone(),
+                ..token
+            },
+        })
+    }
+
     #[cfg(test)]
     pub(super) fn of_test(host: &str, secret: &str) -> Token {
         Token {
@@ -63,6 +75,18 @@ pub struct Client {
 pub(super) struct Answer {
     pub(super) from: Address,
     pub(super) response: Response<Body>,
+    /// The headers of the redirects before the response, in order.
+    pub(super) redirects: Vec<HeaderMap>,
+}
+
+/// The requested bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bytes {
+    All,
+    /// Everything after the first bytes.
+    From(u64),
+    /// The first byte, and the number of bytes.
+    Range(u64, u64),
 }
 
 impl Client {
@@ -101,18 +125,16 @@ impl Client {
         })
     }
 
-    pub(super) fn get(
-        &self,
-        address: &Address,
-        first: u64,
-        len: u64,
-    ) -> Result<Answer, Diagnostic> {
+    pub(super) fn get(&self, address: &Address, bytes: Bytes) -> Result<Answer, Diagnostic> {
         let mut at = address.clone();
+        let mut redirects = Vec::new();
         for _ in 0..=self.limits.redirects {
-            let answer = self.ask(&at, first, len)?;
+            let mut answer = self.ask(&at, bytes)?;
             if !answer.response.status().is_redirection() {
+                answer.redirects = redirects;
                 return Ok(answer);
             }
+            redirects.push(answer.response.headers().clone());
             let location = answer.response.headers().get(header::LOCATION);
             let Some(location) = location.and_then(|l| l.to_str().ok()) else {
                 return Err(refused(
@@ -144,16 +166,23 @@ impl Client {
         ))
     }
 
-    fn ask(&self, at: &Address, first: u64, len: u64) -> Result<Answer, Diagnostic> {
+    fn ask(&self, at: &Address, bytes: Bytes) -> Result<Answer, Diagnostic> {
         let left = self.limits.whole.saturating_sub(self.begun.elapsed());
         if left.is_zero() {
             return Err(self.connection_error(at, &Error::Timeout(Timeout::Global)));
         }
-        let last = first.saturating_add(len).saturating_sub(1);
-        let mut request = self
-            .agent
-            .get(at.request())
-            .header(header::RANGE, format!("bytes={first}-{last}"));
+        let mut request = self.agent.get(at.request());
+        let range = match bytes {
+            Bytes::All => None,
+            Bytes::From(first) => Some(format!("bytes={first}-")),
+            Bytes::Range(first, len) => {
+                let last = first.saturating_add(len).saturating_sub(1);
+                Some(format!("bytes={first}-{last}"))
+            }
+        };
+        if let Some(range) = range {
+            request = request.header(header::RANGE, range);
+        }
         if let Some(token) = self.token_for(at) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.secret));
         }
@@ -161,6 +190,7 @@ impl Client {
         Ok(Answer {
             response: response.map_err(|e| self.connection_error(at, &e))?,
             from: at.clone(),
+            redirects: Vec::new(),
         })
     }
 

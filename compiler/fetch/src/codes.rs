@@ -7,7 +7,7 @@ tpc_ir::codes! {
         "The address lacks a host, is not HTTP or HTTPS, or names a repository.",
     )
     .example("`tpc plan https://huggingface.co/ggml-org/gemma-3-1b-it-GGUF`.")
-    .cure("give the file's address; on Hugging Face with `/resolve/main/` or `/blob/main/`.");
+    .cure("write `-hf USER/NAME`, or give the file's address; on Hugging Face with `/resolve/main/` or `/blob/main/`.");
 
     REFUSED = error(
         "TPC0431",

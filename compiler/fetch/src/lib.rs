@@ -1,6 +1,7 @@
-//! # Headers of model files on the web
+//! # Model files on the web
 //!
 //! [`open`] reads the headers of a GGUF file and its sister shards by HTTP range requests, without tensor data.
+//! [`Client::text`] reads a page of a hub's API, and [`Client::stream`] a file from any byte on.
 //!
 //! - Servers are not trusted: lengths, ranges and encodings are checked against the received bytes. Headers have the
 //!   same limits as in local files.
@@ -11,9 +12,16 @@
 mod address;
 mod client;
 mod codes;
+mod content_range;
 mod limits;
 mod source;
 mod status;
+mod transfer;
+
+/// True if a request failed on the way, so that the same request may work later.
+pub fn is_interruption(d: &tpc_diag::Diagnostic) -> bool {
+    [&codes::NO_ANSWER, &codes::WRONG_ANSWER].contains(&d.code)
+}
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
@@ -24,3 +32,4 @@ pub use client::{Client, Token};
 pub use codes::CODES;
 pub use limits::Limits;
 pub use source::open;
+pub use transfer::{HubHeaders, Page, Stream};

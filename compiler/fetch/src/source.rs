@@ -7,7 +7,8 @@ use ureq::http::{HeaderMap, header};
 use ureq::{Body, Error};
 
 use super::address::Address;
-use super::client::{Answer, Client};
+use super::client::{Answer, Bytes, Client};
+use super::content_range::ContentRange;
 use super::{codes, status};
 
 /// The maximum number of requests per file. Ranges double.
@@ -38,30 +39,6 @@ struct HttpFile {
     tag: Option<String>,
     stream: Option<Stream>,
     requests: usize,
-}
-
-/// A `Content-Range` such as `bytes 0-1023/4096`: first byte, last byte, and total length if known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ContentRange {
-    first: u64,
-    last: u64,
-    whole: Option<u64>,
-}
-
-impl ContentRange {
-    fn parse(text: &str) -> Option<ContentRange> {
-        let rest = text.trim().strip_prefix("bytes")?.trim_start();
-        let (range, whole) = rest.split_once('/')?;
-        let (first, last) = range.split_once('-')?;
-        let number = |t: &str| t.trim().parse::<u64>().ok();
-        let whole = match whole.trim() {
-            "*" => None,
-            n => Some(number(n)?),
-        };
-        let (first, last) = (number(first)?, number(last)?);
-        let sound = first <= last && whole.is_none_or(|w| last < w);
-        sound.then_some(ContentRange { first, last, whole })
-    }
 }
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
@@ -136,7 +113,9 @@ impl HttpFile {
         if self.requests > MAX_REQUESTS {
             return Err(self.wrong("the pieces from the server are too small".to_owned()));
         }
-        let Answer { from: at, response } = self.client.get(&self.at, from, len)?;
+        let Answer {
+            from: at, response, ..
+        } = self.client.get(&self.at, Bytes::Range(from, len))?;
         self.at = at;
         let (head, body) = response.into_parts();
         if let Some(encoding) =

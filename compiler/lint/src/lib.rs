@@ -4,6 +4,8 @@
 //! holds the lints of one kind of input; its `mod.rs` registers them. [`merge`](fn@merge) combines findings that
 //! differ only in the layer number. A [`Policy`] selects the findings that count.
 
+mod baseline;
+mod baseline_state;
 mod commands;
 mod configs;
 mod files;
@@ -18,11 +20,13 @@ use std::cell::OnceCell;
 
 use tpc_ir::Code;
 
+pub use baseline::{Accepted, Baseline, BaselineError};
+pub use baseline_state::BaselineState;
 pub use configs::{NARROW, SHARES};
 pub use files::{UNEVEN, is_uneven};
-pub use merge::{Finding, merge, numbers};
+pub use merge::{Finding, Origin, merge, numbers};
 pub use plans::{CAPACITY, CHOSEN_MODE};
-pub use policy::Policy;
+pub use policy::{DenyFrom, Policy};
 pub use view::{Capture, Command, File, Plan, graph_of};
 
 use tpc_core::advice::{Advice, Advisor};
@@ -254,6 +258,8 @@ fn report_with(
     advisor: Option<&Advisor<'_>>,
 ) -> PlanReport {
     let mut report = PlanReport::new(path, placement, compiled);
+    let keeper = advisor.filter(|_| !report.bits.same);
+    report.bits.kept_at = keeper.and_then(|a| a.origin.ordered_share(placement, compiled));
     let unfit = advisor.filter(|_| !compiled.fits());
     let counsel = unfit.map(|a| a.counsel(placement, compiled));
     report.advice = counsel

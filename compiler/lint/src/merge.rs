@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::baseline_state::BaselineState;
 use tpc_diag::{Code, Diagnostic, Entity, Message};
 
 /// A diagnostic and its number of occurrences.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Finding {
     /// The first merged diagnostic.
     #[serde(flatten)]
@@ -31,6 +33,21 @@ pub struct Finding {
     pub messages: Vec<Message>,
     /// True if an option turned the finding into an error.
     pub denied: bool,
+    /// The relation to the accepted findings; `None` without such a list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<BaselineState>,
+    /// The line of the sources that makes the op; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+}
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Origin {
+    /// The path, relative to the folder of the sources.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
 }
 
 /// The parts of a diagnostic that are independent of layers and device counts.
@@ -46,6 +63,8 @@ impl Finding {
             varies: false,
             messages: Vec::new(),
             denied: false,
+            baseline: None,
+            origin: None,
             diagnostic,
         }
     }
@@ -60,9 +79,26 @@ impl Finding {
     }
 
     /// Returns the kind as a text that is stable between runs.
-    pub(crate) fn pattern(&self) -> String {
+    fn pattern(&self) -> String {
         let (code, entity, message) = self.kind();
         format!("{code}\n{entity}\n{message}")
+    }
+
+    /// Returns the hash of the kind, stable between runs, machines and versions.
+    pub fn fingerprint(&self) -> String {
+        // The 64-bit FNV-1a hash.
+        let hash = self
+            .pattern()
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
+                (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+            });
+        format!("{hash:016x}")
+    }
+
+    /// True if the finding is on the list of accepted findings.
+    pub fn is_accepted(&self) -> bool {
+        self.baseline == Some(BaselineState::Unchanged)
     }
 
     /// Returns the message with the layers and device counts if several.

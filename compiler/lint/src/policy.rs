@@ -9,12 +9,42 @@ use tpc_diag::{Code, Diagnostic, Severity, codes};
 /// The settings of `--deny` and `--allow`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// True if every warning is an error.
-    pub deny_warnings: bool,
+    /// The least severity of errors.
+    pub deny_from: DenyFrom,
     /// The codes whose findings are errors.
     pub deny: BTreeSet<&'static Code>,
     /// The codes whose findings are dropped.
     pub allow: BTreeSet<&'static Code>,
+}
+
+/// The least severity of findings that are errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DenyFrom {
+    /// Only errors.
+    #[default]
+    Errors,
+    /// Warnings and errors.
+    Warnings,
+    /// All findings.
+    Notes,
+}
+
+impl DenyFrom {
+    fn parse(word: &str) -> Option<DenyFrom> {
+        match word.to_ascii_lowercase().as_str() {
+            "warnings" => Some(DenyFrom::Warnings),
+            "notes" => Some(DenyFrom::Notes),
+            _ => None,
+        }
+    }
+
+    fn denies(self, severity: Severity) -> bool {
+        match severity {
+            Severity::Error => true,
+            Severity::Warning => self >= DenyFrom::Warnings,
+            Severity::Note => self >= DenyFrom::Notes,
+        }
+    }
 }
 
 impl Policy {
@@ -34,8 +64,8 @@ impl Policy {
         ] {
             let words = given.iter().flat_map(|g| g.split(',')).map(str::trim);
             for word in words {
-                if option == "--deny" && word.eq_ignore_ascii_case("warnings") {
-                    out.deny_warnings = true;
+                if let Some(from) = DenyFrom::parse(word).filter(|_| option == "--deny") {
+                    out.deny_from = out.deny_from.max(from);
                     continue;
                 }
                 let code = word.to_ascii_uppercase();
@@ -46,7 +76,7 @@ impl Policy {
                 let near = nearest_code(&code, known.iter().map(|c| c.id));
                 let near = near.map_or_else(String::new, |n| format!("did you mean {n}? "));
                 let also = if option == "--deny" {
-                    "`warnings`, or "
+                    "`warnings`, `notes`, or "
                 } else {
                     ""
                 };
@@ -75,8 +105,7 @@ impl Policy {
             .filter(|f| !self.allow.contains(f.diagnostic.code));
         let judged = kept.map(|mut f| {
             let severity = &mut f.diagnostic.severity;
-            let warned = self.deny_warnings && *severity == Severity::Warning;
-            let denied = warned || self.deny.contains(f.diagnostic.code);
+            let denied = self.deny_from.denies(*severity) || self.deny.contains(f.diagnostic.code);
             if denied && *severity != Severity::Error {
                 *severity = Severity::Error;
                 f.denied = true;
@@ -130,6 +159,8 @@ mod tests {
         let of = |deny, allow| severities(policy(deny, allow).expect("a policy"));
         assert_eq!(of("", ""), [Warning, Note]);
         assert_eq!(of("warnings", ""), [Error, Note]);
+        assert_eq!(of("notes", ""), [Error, Error]);
+        assert_eq!(of("Notes,warnings", ""), [Error, Error]);
         assert_eq!(of("TPC0302", ""), [Warning, Error]);
         assert_eq!(of("warnings, tpc0302", "TPC0301"), [Error]);
     }

@@ -2,6 +2,9 @@ use super::drafters::read_by_draft;
 use super::error::ArchError;
 use super::families::ARCHS;
 
+/// The architecture of llama.cpp's encoders of images and sound.
+const ENCODER: &str = "clip";
+
 impl ArchError {
     /// Returns advice in one or two sentences.
     pub fn help(&self) -> String {
@@ -11,6 +14,11 @@ impl ArchError {
             ArchError::Metadata(e) => e.help(),
             ArchError::Unsupported { found, .. } if read_by_draft(found).is_some() => {
                 "plan the model that it drafts for, with `--model-draft` and this file".into()
+            }
+            ArchError::Unsupported { found, .. } if found == ENCODER => {
+                "the file is an encoder of images or sound (mmproj): give the language model's file; `--mmproj` counts \
+                 the encoder's memory"
+                    .into()
             }
             ArchError::Unsupported { .. } => {
                 let names: Vec<&str> = ARCHS.iter().map(|a| a.name).collect();

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_runtime::knows;
 use tpc_runtime::quant::can_quantise;
@@ -16,7 +17,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_ir::{Budget, BudgetExceeded, Graph, Op};
 
 /// The result of a successful comparison.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Agreement {
     /// The number of batches.
     pub batches: usize,

@@ -149,7 +149,7 @@ fn tokens<S: Executable>(
 }
 
 /// Options that give results even of ops that tpc does not know.
-const WITH_STAND_INS: Options = Options {
+pub(super) const WITH_STAND_INS: Options = Options {
     gelu: Gelu::GgmlTable,
     unknown: UnknownOps::StandIn,
 };

@@ -12,6 +12,7 @@
 //! A plan always gives the same weights, batches and outputs. Each place has its own memory, so equal outputs also
 //! show that devices read only values that they hold.
 
+pub mod bisect;
 mod compare;
 mod difference;
 mod feed;

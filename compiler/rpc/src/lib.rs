@@ -1,4 +1,4 @@
-//! # ggml's RPC protocol, served
+//! # ggml's RPC protocol, served and used
 //!
 //! llama.cpp programs send graphs and weights to a device given by `--rpc`. This crate serves versions 7
 //! and 8 of the [`protocol`]: it checks messages and passes them to a [`Device`]. [`Captures`] is a device that records graphs.
@@ -17,6 +17,7 @@ mod graph;
 mod limits;
 pub mod protocol;
 mod refusal;
+mod remote;
 mod request;
 mod server;
 mod stored;
@@ -31,6 +32,7 @@ pub use device::{Client, Device};
 pub use graph::Graph;
 pub use limits::Limits;
 pub use refusal::{Refusal, left_after_greeting};
+pub use remote::{Remote, RemoteError};
 pub use request::{Pieces, Request};
 pub use server::{Count, Event, Server, Tell};
 pub use tensor::Tensor;

@@ -38,7 +38,7 @@ mod vocabulary;
 mod tests;
 
 pub use chat::{ChatTemplate, Conversation, Ending, Message, Prompt};
-pub use codes::{CODES, NO_TOKENIZER};
+pub use codes::{CODES, LOGITS, NO_TOKENIZER};
 pub use detokenizer::{Detokenizer, Show, Start};
 pub use partition::SpecialText;
 pub use pre::names as pre_tokenizers;

@@ -125,6 +125,11 @@ impl Tokenizer {
         &self.special
     }
 
+    /// Returns the token before a text, if the file requests one.
+    pub const fn begin(&self) -> Option<u32> {
+        self.begin
+    }
+
     /// True if the token ends a generation.
     pub fn ends_generation(&self, id: u32) -> bool {
         self.special.ends.binary_search(&id).is_ok()

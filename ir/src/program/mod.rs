@@ -15,6 +15,7 @@
 
 mod arena;
 mod batch_shape;
+mod company;
 mod launch;
 mod layout;
 mod schedule;
@@ -27,6 +28,7 @@ pub mod verify;
 
 pub use arena::{ALIGNMENT, ArenaData, ArenaKind, BufferData, Extent};
 pub use batch_shape::BatchShape;
+pub use company::Company;
 pub use launch::{LaunchData, Work};
 pub use layout::{BatchLayout, Home, Layout};
 pub use schedule::{Phase, Queue, Step};

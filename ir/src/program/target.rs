@@ -1,4 +1,4 @@
-use super::{Layout, StorageFormat};
+use super::{Company, Layout, StorageFormat};
 use crate::dims::Bindings;
 use crate::dtype::DType;
 use crate::entity::{Inst, Value};
@@ -82,6 +82,11 @@ pub trait Target: std::fmt::Debug + Sync {
 
     /// Returns the alignment of buffers in bytes, a multiple of [`ALIGNMENT`](super::ALIGNMENT).
     fn alignment(&self) -> u64;
+
+    /// Returns the conditions under which results keep their bits.
+    fn company(&self) -> Company {
+        Company::UNKNOWN
+    }
 }
 
 /// A target that stores weights in the blocks of the file.

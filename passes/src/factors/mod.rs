@@ -5,12 +5,14 @@
 
 mod analysis;
 mod cut;
+mod exact;
 mod propagate;
 mod report;
 mod rule_cache;
 
 pub use analysis::{Analysis, GraphFacts, InstFacts, LeafFacts, RoleUse, Summand};
 pub use cut::{CutReshape, cut_reshape};
+pub use exact::ExactOps;
 pub use propagate::{Flow, PropagationConflict, Selection, active_roles, propagate};
 pub use report::{FactorPosition, activations, factor_positions};
 
@@ -50,27 +52,28 @@ pub struct Factors {
 impl Factors {
     /// Infers the factors of a valid graph. Instructions over the default budget become opaque.
     pub fn infer(graph: &Graph) -> Factors {
-        Factors::infer_in(
-            graph,
-            Space::with_limit(Budget::default().remaining(Resource::Steps)),
-        )
-        .0
+        let most = Budget::default().remaining(Resource::Steps);
+        Factors::infer_in(graph, &ExactOps::default(), Space::with_limit(most)).0
     }
 
-    /// Infers factors within a budget.
+    /// Infers factors within a budget. No factor of `exact` ops is summed over by several devices.
     ///
     /// # Errors
     /// Returns the instruction that exhausts the budget.
-    pub fn infer_within(graph: &Graph, budget: &Budget) -> Result<Factors, BudgetExceeded> {
+    pub fn infer_within(
+        graph: &Graph,
+        exact: &ExactOps,
+        budget: &Budget,
+    ) -> Result<Factors, BudgetExceeded> {
         let most = budget.remaining(Resource::Steps);
-        let (out, stopped) = Factors::infer_in(graph, Space::with_limit(most));
+        let (out, stopped) = Factors::infer_in(graph, exact, Space::with_limit(most));
         let spot = || stopped.map(|inst| OpLocation::of(graph, inst));
         budget.spend(Resource::Steps, out.space.work(), FACTORS, spot)?;
         Ok(out)
     }
 
     /// Returns the factors, and the first instruction over the space's limit.
-    fn infer_in(graph: &Graph, mut space: Space) -> (Factors, Option<Inst>) {
+    fn infer_in(graph: &Graph, exact: &ExactOps, mut space: Space) -> (Factors, Option<Inst>) {
         let unit = space.leaf_with_label(Dim::ONE, Label::Free);
         // A value has about three axes larger than 1, and an op adds few factors.
         space.reserve(4 * graph.values().len());
@@ -93,7 +96,7 @@ impl Factors {
         let mut known = RuleCache::default();
         let mut experts: Vec<(Value, Var)> = Vec::new();
         for (inst, data) in graph.insts() {
-            let rule = known.rule(graph, inst);
+            let rule = exact.rule(inst, &data.op, known.rule(graph, inst));
             let operands: Vec<Axes> = data.operands.iter().map(|v| out.axes[v.index()]).collect();
             let results: Vec<Axes> = data.results.iter().map(|v| out.axes[v.index()]).collect();
             if let Err((_, cut)) = solve(&mut out.space, &rule, &operands, &results) {

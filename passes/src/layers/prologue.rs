@@ -1,4 +1,6 @@
-use tpc_ir::{Graph, Inst, InstData};
+use std::collections::BTreeSet;
+
+use tpc_ir::{Graph, Inst, InstData, Op, Value};
 
 /// The ops before the layers of a graph.
 ///
@@ -33,6 +35,23 @@ impl Prologue {
             None if self.contains(inst) => Section::Prologue,
             None => Section::Epilogue,
         }
+    }
+
+    /// Returns the weights of the prologue that an op of the epilogue reads, too, such as an embedding table that is also
+    /// the output matrix.
+    pub fn shared_weights(self, graph: &Graph) -> BTreeSet<Value> {
+        let is_shared = |v: &Value| {
+            let def = graph.value(*v).def.0;
+            let data = graph.inst(def);
+            matches!(data.op, Op::Weight(_)) && self.section(def, data.layer) == Section::Prologue
+        };
+        let epilogue = graph
+            .insts()
+            .filter(|(inst, d)| self.section(*inst, d.layer) == Section::Epilogue);
+        epilogue
+            .flat_map(|(_, d)| d.operands.iter().copied())
+            .filter(is_shared)
+            .collect()
     }
 
     fn contains(self, inst: Inst) -> bool {

@@ -1,8 +1,20 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A back end of ggml.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Deserialize,
+    Serialize,
+    JsonSchema,
 )]
 pub enum Backend {
     /// NVIDIA GPUs.

@@ -1,9 +1,10 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Calibration, CardClass, Engine};
 
 /// The kind of a device's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub enum MemoryKind {
     /// HBM2 or newer, on the processor's package.
     Hbm,
@@ -14,7 +15,7 @@ pub enum MemoryKind {
 }
 
 /// Processor properties that limit speed besides memory bandwidth and arithmetic.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Processor {
     /// Streaming multiprocessors, or compute units.
     pub units: u32,
@@ -30,7 +31,7 @@ pub struct Processor {
 }
 
 /// The memory and speed of a device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceProfile {
     /// Name in reports.
     pub name: String,
@@ -69,7 +70,9 @@ fn is_zero(bytes: &f64) -> bool {
 }
 
 /// The kind of link between two places, fastest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema,
+)]
 pub enum LinkKind {
     /// A switch between all devices: NVSwitch, or an MI300X board's fabric.
     #[serde(rename = "nvswitch")]
@@ -132,7 +135,7 @@ impl LinkKind {
 }
 
 /// The speed of a link between two places.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Link {
     /// Bytes per second in each direction.
     pub bandwidth: f64,
@@ -177,7 +180,7 @@ impl Link {
 }
 
 /// A link between two given devices.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PairLink {
     /// One device's position.
     pub a: usize,
@@ -270,6 +273,20 @@ impl Topology {
             out.host_link = out.link;
         }
         out
+    }
+}
+
+impl Topology {
+    /// Gives a CPU all cores and the whole bandwidth of the host, if several CPUs share the host and only this one works.
+    pub fn give_processor_to(&mut self, device: Option<usize>) {
+        let host = (self.host.bandwidth, self.host.flops);
+        let is_part = |d: &DeviceProfile| d.class == CardClass::Processor && d.bandwidth < host.0;
+        if let Some(d) = device
+            .and_then(|d| self.devices.get_mut(d))
+            .filter(|d| is_part(d))
+        {
+            (d.bandwidth, d.flops) = host;
+        }
     }
 }
 

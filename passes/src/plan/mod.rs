@@ -7,11 +7,13 @@
 mod alternative;
 mod bill;
 mod breakdown;
+mod breaking;
 mod choice;
 mod choose;
 mod components;
 mod device_weights;
 mod estimate;
+mod exact;
 #[cfg(test)]
 mod exhaustive;
 mod explanation;
@@ -48,10 +50,17 @@ pub use request::PlanRequest;
 pub use situation::ModelKind;
 pub use timeline::{Event, is_copy_of_input, roofline, timeline};
 
-use tpc_ir::verify::Violations;
-use tpc_ir::{Budget, BudgetExceeded, Group, Verified, stage};
+use std::collections::BTreeSet;
 
-use crate::factors::{Analysis, Factors, GraphFacts};
+use tpc_ir::factor::Var;
+use tpc_ir::program::{Company, SumOrder};
+use tpc_ir::verify::Violations;
+use tpc_ir::{Budget, BudgetExceeded, Group, Inst, Value, Verified, stage};
+
+use breaking::breaking_insts;
+use exact::{alike_in_layers, isolate};
+
+use crate::factors::{Analysis, ExactOps, Factors, GraphFacts};
 use crate::place::{PlacedGraph, place};
 use crate::users::Users;
 
@@ -108,6 +117,9 @@ pub fn plan(
 
 /// Places the ops of a model's graph and chooses splits.
 ///
+/// For [`SumOrder::OneDevice`], ops whose sums would be added in another order are isolated (`exact.rs`), and the plan
+/// is repeated until no such op is left.
+///
 /// # Errors
 /// Returns an error if the budget is exhausted, or if a bug in the placement makes the placed graph invalid.
 pub fn plan_within(
@@ -115,16 +127,59 @@ pub fn plan_within(
     request: &PlanRequest,
     budget: &Budget,
 ) -> Result<PlannedGraph, PlanError> {
-    let placement = &request.layer_placement;
-    let PlacedGraph { graph, mirrored } = place(
+    let placed = place(
         model,
-        placement,
+        &request.layer_placement,
         &request.devices,
         &request.topology,
         &request.workload,
     );
+    let none = ExactOps::default();
+    if request.sums != SumOrder::OneDevice {
+        return choose_splits(placed, &none, request, budget);
+    }
+    let first = choose_splits(placed.clone(), &none, request, budget)?;
+    let company = request.storage.company();
+    let mut whole = alike_in_layers(&placed.graph, &breaking(&first, company));
+    if whole.is_empty() {
+        return Ok(first);
+    }
+    let crosses = |v: Value| crosses_layers(&first, v);
+    loop {
+        let isolated = isolate(&placed, &whole, &crosses);
+        let planned = choose_splits(isolated.placed, &isolated.exact, request, budget)?;
+        let found = breaking(&planned, company);
+        let origins = found.iter().filter_map(|i| isolated.origins[i.index()]);
+        let before = whole.len();
+        whole.extend(alike_in_layers(&placed.graph, &origins.collect()));
+        // Isolated ops split no sum, so the set grows until no op is left.
+        if whole.len() == before {
+            return Ok(planned);
+        }
+    }
+}
+
+fn breaking(planned: &PlannedGraph, company: Company) -> BTreeSet<Inst> {
+    breaking_insts(planned.graph_facts(), &planned.choice, company)
+}
+
+/// True if several layers share a factor of the value's axis 0.
+fn crosses_layers(planned: &PlannedGraph, v: Value) -> bool {
+    let summands = planned.analysis.summands[v.index()].iter();
+    let leaves: Vec<Var> = summands.flat_map(|s| s.axes[0].iter().copied()).collect();
+    let has = |g: &&LayerGroup| leaves.iter().any(|l| g.leaves.contains(l));
+    planned.layer_groups.iter().filter(has).nth(1).is_some()
+}
+
+fn choose_splits(
+    placed: PlacedGraph,
+    exact: &ExactOps,
+    request: &PlanRequest,
+    budget: &Budget,
+) -> Result<PlannedGraph, PlanError> {
+    let PlacedGraph { graph, mirrored } = placed;
     let graph = Verified::<stage::Placed>::new(graph)?;
-    let factors = Factors::infer_within(&graph, budget)?;
+    let factors = Factors::infer_within(&graph, exact, budget)?;
     let mut analysis = Analysis::new_within(&graph, &factors, budget)?;
     analysis.keep_whole(&mirrored);
     let users = Users::of_graph(&graph);
@@ -140,7 +195,7 @@ pub fn plan_within(
     };
     let mut choice = Choice::none();
     choice.distinct = 0;
-    for (stage, devices) in placement.stages.iter().enumerate() {
+    for (stage, devices) in request.layer_placement.stages.iter().enumerate() {
         if devices.len() < 2 {
             continue;
         }

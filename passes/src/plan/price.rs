@@ -1,7 +1,7 @@
 //! The price of an assignment in a layer group: the busiest device's work and memory, and the collectives.
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{Slot, Work};
+use tpc_ir::op::{Collective, Slot, Work};
 use tpc_ir::{
     Bindings, Class, Graph, Group, Inst, InstData, Op, Place, TensorType, Unreduced, Value,
 };
@@ -11,7 +11,7 @@ use super::layer_group::LayerGroup;
 use super::options::SplitOption;
 use crate::factors::{GraphFacts, Selection, Summand, propagate};
 use crate::machine::{
-    DeviceProfile, ExpertLoad, Kernel, Parts, Topology, Workload, all_reduce_us, kernel,
+    DeviceProfile, ExpertLoad, Kernel, Parts, Topology, Workload, collective_us, kernel,
     roofline_us, work,
 };
 
@@ -125,6 +125,12 @@ impl<'a> Pricer<'a> {
             .sum()
     }
 
+    fn is_split(&self, v: Value, assignment: &[&SplitOption]) -> bool {
+        let split = |l: Var| assignment.iter().any(|o| o.leaves.contains(&l));
+        let summands = &self.facts.analysis.summands[v.index()];
+        summands.iter().any(|t| t.leaves().any(split))
+    }
+
     pub(super) fn stored_bytes(
         &self,
         v: Value,
@@ -211,6 +217,9 @@ impl<'a> Pricer<'a> {
         rank: usize,
         batch: &Bindings,
     ) -> f64 {
+        if is_boundary(self.facts.graph, inst) {
+            return 0.0;
+        }
         if let Op::Copy(_) = self.facts.graph.inst(inst).op {
             return self.copy_us(inst, assignment, rank, batch);
         }
@@ -300,20 +309,30 @@ impl<'a> Pricer<'a> {
         let link = self.topology.slowest_ring_link(self.devices);
         let mut collective = (0.0, 0.0);
         // A reduction carries the whole value; statistics of a norm have `stats` numbers per row.
-        let mut add = |v: Value, stats: Option<u64>| {
+        let mut add = |kind: Collective, v: Value, stats: Option<u64>| {
             let mut us = 0.0;
             for (b, weight) in [(dec, 1.0), (pre, prompt)] {
                 let part = stats.map_or(1.0, |s| s as f64 / self.graph_rows(v, b));
                 let bytes = 4.0 * self.elements(v, &[], 0, b) * part;
-                us += weight * all_reduce_us(link, n, bytes);
+                us += weight * collective_us(kind, link, n, bytes);
             }
             collective.0 += us.min(self.collective_cap);
             collective.1 += us;
         };
-        flow.reduced.iter().for_each(|&v| add(v, None));
+        let reduced = flow.reduced.iter();
+        reduced.for_each(|&v| add(Collective::AllReduce, v, None));
+        for &inst in &group.insts {
+            if is_boundary(self.facts.graph, inst) {
+                let v = self.facts.graph.inst(inst).operands[0];
+                if self.is_split(v, assignment) {
+                    add(Collective::AllGather, v, None);
+                }
+            }
+        }
         for data in flow.norms.iter().map(|&i| self.facts.graph.inst(i)) {
             let Op::Norm(norm) = &data.op else { continue };
-            add(data.results[0], Some(norm.kind.stats()));
+            let stats = Some(norm.kind.stats());
+            add(Collective::AllReduce, data.results[0], stats);
         }
         debug_assert!(flow.defined.iter().all(|(_, p)| *p != Unreduced::None));
         Some(Price {
@@ -369,6 +388,13 @@ impl Parts for PricedInst<'_> {
         let lens = option.ranges.iter().map(|r| r.len).collect();
         Some((lens, option.ranges[self.rank].len))
     }
+}
+
+/// True for a copy within a group, which only divides a value in another way.
+fn is_boundary(graph: &Graph, inst: Inst) -> bool {
+    let data = graph.inst(inst);
+    let place = |v: Value| graph.value(v).place;
+    matches!(data.op, Op::Copy(_)) && place(data.operands[0]) == place(data.results[0])
 }
 
 /// Returns a tenth of a device's time to read a matrix of mean size, in µs.

@@ -4,7 +4,9 @@
 //! Every unreduced sum is reduced at its origin; [`rewrite`](crate::rewrite) finds the best position.
 
 use tpc_ir::factor::Var;
-use tpc_ir::op::{AllReduce, NormApply, NormStats, OperandState, TypeError, unreduced_result};
+use tpc_ir::op::{
+    AllGather, AllReduce, Copy, NormApply, NormStats, OperandState, TypeError, unreduced_result,
+};
 use tpc_ir::{
     AxisTree, ClassData, ClassRef, Dim, Graph, Inst, Interval, Op, Output, Place, RANK, Sharding,
     Unreduced, Value, Verified, stage,
@@ -154,13 +156,17 @@ impl Lowering<'_> {
     fn inst(&mut self, inst: Inst) -> Result<(), ShardError> {
         let data = self.from.inst(inst);
         let layer = data.layer;
-        let types = data
-            .results
-            .iter()
-            .map(|&v| self.from.value(v).ty.clone())
-            .collect();
+        let types = data.results.iter();
+        let types = types.map(|&v| self.from.value(v).ty.clone()).collect();
         let place = self.from.value(data.results[0]).place;
         let operands: Vec<Value> = data.operands.iter().map(|v| self.new_value(*v)).collect();
+        if let (Op::Copy(_), [source], [result]) =
+            (&data.op, data.operands.as_slice(), data.results.as_slice())
+            && self.from.value(*source).place == place
+        {
+            self.map[result.index()] = Some(self.redivide(operands[0], *result, layer)?);
+            return Ok(());
+        }
         let active =
             active_roles(self.from, self.analysis, inst, self.choice).map_err(ShardError::Clash)?;
         if let (Op::Norm(norm), true) = (&data.op, active.norm) {
@@ -226,6 +232,33 @@ impl Lowering<'_> {
         Ok(())
     }
 
+    /// Divides a value as `result` requires, at the same place. Returns the value itself if it is divided so already.
+    fn redivide(
+        &mut self,
+        v: Value,
+        result: Value,
+        layer: Option<u32>,
+    ) -> Result<Value, ShardError> {
+        let to = self.sharding(result);
+        let data = self.out.value(v);
+        let (from, ty, place) = (data.sharding.clone(), data.ty.clone(), data.place);
+        if from == to {
+            return Ok(v);
+        }
+        let axis = gathered_axis(&self.out, &from).filter(|_| to == Sharding::mirrored());
+        let inst = match axis {
+            Some(axis) => {
+                let axis = axis as u64;
+                (self.out).push(AllGather { axis }, vec![v], vec![ty], place, layer)
+            }
+            None => self.out.push(Copy, vec![v], vec![ty], place, layer),
+        };
+        let made = self.out.inst(inst).results[0];
+        let name = &self.from.value(result).name;
+        self.set(made, name, to);
+        Ok(made)
+    }
+
     fn new_value(&self, v: Value) -> Value {
         self.map[v.index()].expect("invariant: operands are defined before they are used")
     }
@@ -241,6 +274,18 @@ impl Lowering<'_> {
             };
             self.out.outputs.push(new);
         }
+    }
+}
+
+/// Returns the axis that an all-gather joins: the only split axis, if the devices' parts are disjoint ranges of it.
+fn gathered_axis(graph: &Graph, sharding: &Sharding) -> Option<usize> {
+    let split: Vec<usize> = (0..RANK).filter(|&a| sharding.axes[a].is_some()).collect();
+    let [axis] = split[..] else { return None };
+    match sharding.axes[axis].as_deref() {
+        Some(AxisTree::Leaf { split: Some(c), .. }) => {
+            (!graph.class(c.class).overlaps(c.div)).then_some(axis)
+        }
+        _ => None,
     }
 }
 

@@ -123,13 +123,17 @@ fn bandwidth(threads: usize, rounds: usize) -> f64 {
     MEMORY as f64 / took.as_secs_f64()
 }
 
-/// Returns dot operations per second, or 0 without dot instructions.
+/// Returns the int8 operations per second of the machine's best loop of dot instructions, or 0 if it has none.
 #[cfg(target_arch = "x86_64")]
 fn peak(threads: usize, rounds: usize) -> f64 {
-    if !is_x86_feature_detected!("avx512vnni") {
-        return 0.0;
-    }
     let turns = 10_000_000;
+    let (bytes, dots): (usize, unsafe fn(usize)) = if is_x86_feature_detected!("avx512vnni") {
+        (64, dots_512)
+    } else if is_x86_feature_detected!("avx2") {
+        (32, dots_256)
+    } else {
+        return 0.0;
+    };
     let took = time(threads, rounds, |_| {
         || {
             // SAFETY: the machine has the instructions.
@@ -139,7 +143,7 @@ fn peak(threads: usize, rounds: usize) -> f64 {
             }
         }
     });
-    (turns * 12 * 64 * 2 * threads) as f64 / took.as_secs_f64()
+    (turns * 12 * bytes * 2 * threads) as f64 / took.as_secs_f64()
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -149,7 +153,7 @@ fn peak(_: usize, _: usize) -> f64 {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vnni")]
-fn dots(turns: usize) {
+fn dots_512(turns: usize) {
     use std::arch::x86_64::*;
     let (w, x) = (
         black_box(_mm512_set1_epi8(3)),
@@ -161,6 +165,33 @@ fn dots(turns: usize) {
             *sum = _mm512_dpbusd_epi32(*sum, w, x);
         }
         sums = black_box_registers(sums);
+    }
+    black_box(sums);
+}
+
+/// Dot products without dot instructions: products summed in pairs of 16 bits, then in 32 bits.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn dots_256(turns: usize) {
+    use std::arch::x86_64::*;
+    let (w, x) = (
+        black_box(_mm256_set1_epi8(3)),
+        black_box(_mm256_set1_epi8(5)),
+    );
+    let one = _mm256_set1_epi16(1);
+    let mut sums = [_mm256_setzero_si256(); 12];
+    for _ in 0..turns {
+        for sum in &mut sums {
+            // Hides from the compiler that the products are always the same.
+            let mut w = w;
+            #[expect(unsafe_code, reason = "no instruction is emitted")]
+            // SAFETY: the statement is a comment.
+            unsafe {
+                std::arch::asm!("/* {0} */", inout(ymm_reg) w, options(nostack, nomem));
+            }
+            let pairs = _mm256_maddubs_epi16(w, x);
+            *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(pairs, one));
+        }
     }
     black_box(sums);
 }

@@ -8,8 +8,8 @@ use crate::launch::{Call, Launch, Request, Sizes};
 use crate::ops;
 use crate::product::Isa;
 use crate::simd;
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 /// An op with known attributes and element types, for any sizes.
 #[derive(Debug)]

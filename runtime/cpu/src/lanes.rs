@@ -192,7 +192,10 @@ mod tests {
         });
         let wanted: Vec<f32> = from.as_chunks::<16>().0.iter().map(|v| fold(*v)).collect();
         let mut found = [[0.0; 16]; 3];
+        #[cfg(target_arch = "x86_64")]
         let [best, other, portable] = &mut found;
+        #[cfg(not(target_arch = "x86_64"))]
+        let [best, _, portable] = &mut found;
         // SAFETY: the slices have the elements.
         unsafe {
             run(Fold {

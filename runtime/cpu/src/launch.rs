@@ -5,8 +5,8 @@ use tpc_runtime::Options;
 
 use crate::elements::{is_readable, is_writable};
 use crate::error::KernelError;
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {

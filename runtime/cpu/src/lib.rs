@@ -6,7 +6,7 @@
 //! | type       | meaning                                                                              |
 //! |------------|-------------------------------------------------------------------------------------|
 //! | [`View`]   | a tensor in memory: address, element type, sizes, strides in bytes                   |
-//! | [`Team`]   | threads that spin and then park, in one group per device                             |
+//! | [`Team`]   | threads that spin and then sleep, in one group per device                            |
 //! | [`Kernel`] | an op with known attributes and element types; runs without allocating               |
 //!
 //! [`CpuExecutor`] runs a whole program.
@@ -15,7 +15,10 @@
 //! workers and any instruction set: workers divide rows, heads or columns, no sum crosses workers, and every sum has
 //! a fixed order.
 
+mod bell;
 mod blocks;
+mod ceilings;
+mod crowd;
 mod elements;
 mod error;
 mod executor;
@@ -31,6 +34,7 @@ mod simd;
 mod target;
 mod team;
 mod view;
+mod worker;
 
 /// Host ops, inputs and outputs for executors of other devices.
 pub mod host {
@@ -38,10 +42,12 @@ pub mod host {
     pub use crate::ops::size_of;
 }
 
+pub use ceilings::Ceilings;
 pub use error::{KernelError, TeamError, Unsupported};
 pub use executor::{CpuExecutor, CpuOptions};
 pub use kernel::Kernel;
 pub use launch::Sizes;
 pub use target::{CpuTarget, ROWS16};
-pub use team::{Team, Worker};
+pub use team::Team;
 pub use view::View;
+pub use worker::Worker;

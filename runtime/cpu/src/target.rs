@@ -1,12 +1,15 @@
 //! Weight storage on the CPU.
 
-use tpc_ir::program::{FileTarget, StorageFormat, Target, WeightPart, WeightStorage};
+use tpc_ir::program::{Company, FileTarget, StorageFormat, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Op, Place, TensorType};
 
 use crate::product::{Format, Part};
 
 /// The storage format of weights that products read: panels of sixteen rows.
 pub const ROWS16: StorageFormat = StorageFormat::of_granules("rows16");
+
+/// The default number of weights per token up to which a product has two-term activations.
+pub(crate) const TWO_TERMS: u64 = 1 << 18;
 
 /// The CPU as a target of programs. Weights that products read, including tied embedding tables, are stored in panels
 /// of sixteen rows, others as in the file.
@@ -73,6 +76,16 @@ impl Target for CpuTarget {
 
     fn alignment(&self) -> u64 {
         64
+    }
+
+    /// Attention and products add in an order that depends on neither threads nor batches.
+    fn company(&self) -> Company {
+        Company {
+            subtrees: true,
+            two_term_weights: TWO_TERMS,
+            widths: u64::MAX,
+            neighbours: true,
+        }
     }
 }
 

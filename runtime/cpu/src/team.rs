@@ -1,195 +1,80 @@
-//! Threads that run launches together. Between runs, threads spin for a while, then park.
+//! Threads that run launches together. Waiting threads spin for a while, then sleep.
 //!
-//! On a busy machine, a thread that yields loses a time slice, and all others wait for it. Only threads without their
-//! own core yield.
+//! A thread that sleeps leaves its core to others, and another thread wakes it. On a busy machine, a run uses fewer
+//! workers ([`Crew`]).
 
-use std::cell::{Cell, UnsafeCell};
-use std::ops::Range;
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use crate::bell::Bell;
+use crate::crowd::{Crew, Lost, delay};
 use crate::error::{KernelError, TeamError};
-use crate::pieces::{Pieces, Share};
+use crate::worker::{Apart, Group, Meeting, Worker};
 
-/// Wait iterations before a thread yields.
-const SPINS: u32 = 1 << 15;
-/// Wait iterations if there are more threads than cores.
+/// Checks before a waiting thread sleeps: about a tenth of a millisecond.
+const SPINS: u32 = 1 << 13;
+/// The same if there are more threads than cores.
 const SPINS_CROWDED: u32 = 1 << 8;
-/// The sleep after spinning without success.
-const NAP: Duration = Duration::from_micros(50);
-/// Iterations before an idle thread parks.
+/// Checks before an idle thread parks.
 const IDLE_TURNS: u32 = 1 << 14;
-
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Apart<T>(T);
-
-/// Waits until `done` returns true: spins, then yields. `crowded` is true if other threads may need this core.
-fn wait(crowded: bool, mut done: impl FnMut() -> bool) {
-    let spins = if crowded { SPINS_CROWDED } else { SPINS };
-    let mut turns = 0;
-    while !done() {
-        if turns < spins {
-            turns += 1;
-            std::hint::spin_loop();
-        } else if crowded {
-            thread::yield_now();
-        } else {
-            thread::sleep(NAP);
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Group {
-    device: usize,
-    count: usize,
-    arrived: Apart<AtomicUsize>,
-    round: Apart<AtomicUsize>,
-    /// Shares for work stealing, empty for one worker.
-    shares: Vec<Share>,
-}
-
-impl Group {
-    const fn new(device: usize, count: usize, shares: Vec<Share>) -> Group {
-        Group {
-            device,
-            count,
-            arrived: Apart(AtomicUsize::new(0)),
-            round: Apart(AtomicUsize::new(0)),
-            shares,
-        }
-    }
-}
-
-static NOBODY: Group = Group::new(0, 1, Vec::new());
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// A thread's part of a run.
-#[derive(Debug)]
-pub struct Worker<'a> {
-    group: &'a Group,
-    index: usize,
-    number: usize,
-    stop: &'a AtomicBool,
-    crowded: bool,
-    /// Number of [`Self::pieces`] calls in this run.
-    divisions: Cell<u32>,
-}
-
-impl Worker<'_> {
-    /// Returns the calling thread as a worker without a team.
-    pub const fn alone() -> Worker<'static> {
-        Worker {
-            group: &NOBODY,
-            index: 0,
-            number: 0,
-            stop: &NEVER,
-            crowded: false,
-            divisions: Cell::new(0),
-        }
-    }
-
-    /// Returns the worker's device.
-    pub const fn device(&self) -> usize {
-        self.group.device
-    }
-
-    /// Returns the worker's index on its device.
-    pub const fn index(&self) -> usize {
-        self.index
-    }
-
-    /// Returns the worker's index in the team.
-    pub const fn number(&self) -> usize {
-        self.number
-    }
-
-    /// Returns the device's number of workers.
-    pub const fn count(&self) -> usize {
-        self.group.count
-    }
-
-    /// Returns the worker's share of `n` items, as even as possible.
-    pub const fn share(&self, n: usize) -> Range<usize> {
-        let (i, count) = (self.index, self.group.count);
-        n * i / count..n * (i + 1) / count
-    }
-
-    /// Divides `n` items among all workers by work stealing, about `grain` at a time. Every worker of the device
-    /// makes the same calls in the same order.
-    pub fn pieces(&self, n: usize, grain: usize) -> impl Iterator<Item = Range<usize>> + use<'_> {
-        let shares = &self.group.shares[..];
-        self.divisions.set(self.divisions.get() + 1);
-        let whole = (shares.is_empty() && n > 0).then_some(0..n);
-        let pieces = Pieces::new(shares, self.index, self.divisions.get(), n, grain);
-        whole.into_iter().chain(pieces)
-    }
-
-    /// Waits for all workers of the device. The writes before the barrier are then visible.
-    ///
-    /// # Errors
-    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
-    pub fn barrier(&self) -> Result<(), KernelError> {
-        let group = self.group;
-        if group.count == 1 {
-            return Ok(());
-        }
-        let round = group.round.0.load(Ordering::Relaxed);
-        if group.arrived.0.fetch_add(1, Ordering::AcqRel) + 1 == group.count {
-            group.arrived.0.store(0, Ordering::Relaxed);
-            group
-                .round
-                .0
-                .store(round.wrapping_add(1), Ordering::Release);
-            return Ok(());
-        }
-        self.wait_for(|| group.round.0.load(Ordering::Acquire) != round)
-    }
-
-    /// Waits until `done` returns true. Other workers of the team change the result of `done`.
-    ///
-    /// # Errors
-    /// Returns [`KernelError::Stopped`] if a worker of the team has failed.
-    pub fn wait_for(&self, mut done: impl FnMut() -> bool) -> Result<(), KernelError> {
-        let mut reached = false;
-        wait(self.crowded, || {
-            reached = done();
-            reached || self.stop.load(Ordering::Acquire)
-        });
-        if reached {
-            Ok(())
-        } else {
-            Err(KernelError::Stopped)
-        }
-    }
-}
 
 type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 
+/// A worker's group, index, and mailbox.
+#[derive(Debug, Default)]
+struct Seat {
+    group: usize,
+    index: usize,
+    /// Number of runs that the worker takes part in.
+    calls: AtomicUsize,
+    /// True if the thread sleeps or will sleep.
+    parked: AtomicBool,
+    /// [`delay`] at the end of the last run, in nanoseconds.
+    queued: AtomicU64,
+    /// Losses in the last run, in nanoseconds.
+    delayed: AtomicU64,
+    waited: AtomicU64,
+}
+
+impl Seat {
+    fn lost(&self) -> Lost {
+        let of = |n: &AtomicU64| Duration::from_nanos(n.load(Ordering::Relaxed));
+        Lost {
+            delayed: of(&self.delayed),
+            waited: of(&self.waited),
+        }
+    }
+}
+
+const fn nanoseconds(d: Duration) -> u64 {
+    d.as_nanos() as u64
+}
+
 struct Shared {
     groups: Box<[Group]>,
-    seats: Box<[(usize, usize)]>,
-    /// True if the thread sleeps or will sleep, per worker except the first.
-    parked: Box<[Apart<AtomicBool>]>,
-    /// Number of started runs.
-    epoch: Apart<AtomicUsize>,
+    /// Workers of this run, per group.
+    active: Box<[AtomicUsize]>,
+    /// The group of the first worker comes first, and the workers of a group follow each other.
+    seats: Box<[Apart<Seat>]>,
     /// Threads that have not finished the run.
     pending: Apart<AtomicUsize>,
-    /// The job of run `epoch`.
+    /// The job of the current run.
     job: UnsafeCell<Option<*const Job<'static>>>,
     stop: AtomicBool,
+    bell: Bell,
     /// The failed worker with the lowest index, and its error.
     failure: Mutex<Option<(usize, KernelError)>>,
     quit: AtomicBool,
-    crowded: bool,
+    spins: u32,
 }
 
-// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by `epoch`. Threads
-// read `job` after they have seen this epoch and before they decrement `pending`. The job itself is `Sync`.
+// SAFETY: the team's owner writes `job` while no thread runs (`pending` is 0) and publishes it by the `calls` of the
+// threads that take part. They read `job` after they have seen the call and before they decrement `pending`. The job
+// itself is `Sync`.
 #[allow(unsafe_code)]
 unsafe impl Send for Shared {}
 // SAFETY: as above.
@@ -205,59 +90,70 @@ impl Shared {
         }
         drop(first);
         self.stop.store(true, Ordering::Release);
+        self.bell.ring();
     }
 
     fn take_part(&self, number: usize, job: &Job<'_>) {
-        let (group, index) = self.seats[number];
-        let worker = Worker {
-            group: &self.groups[group],
-            index,
-            number,
+        let seat = &self.seats[number].0;
+        let count = self.active[seat.group].load(Ordering::Relaxed);
+        let meeting = Meeting {
             stop: &self.stop,
-            crowded: self.crowded,
-            divisions: Cell::new(0),
+            bell: &self.bell,
+            spins: self.spins,
         };
+        let group = &self.groups[seat.group];
+        let worker = Worker::new(group, (seat.index, count, number), meeting);
+        if number == 0 {
+            // The caller's delays between runs do not count. Other threads only wait for the run.
+            seat.queued.store(nanoseconds(delay()), Ordering::Relaxed);
+        }
         match catch_unwind(AssertUnwindSafe(|| job(&worker))) {
             Ok(Ok(())) => {}
             Ok(Err(e)) => self.failed(number, e),
             Err(_) => self.failed(number, KernelError::Panicked),
         }
+        let queued = nanoseconds(delay());
+        let before = seat.queued.swap(queued, Ordering::Relaxed);
+        let delayed = queued.saturating_sub(before);
+        seat.delayed.store(delayed, Ordering::Relaxed);
+        let waited = nanoseconds(worker.waited());
+        seat.waited.store(waited, Ordering::Relaxed);
     }
 
     fn serve(&self, number: usize) {
         let mut seen = 0;
         loop {
             self.idle(number, seen);
-            seen = self.epoch.0.load(Ordering::Acquire);
+            seen = seen.wrapping_add(1);
             if self.quit.load(Ordering::Acquire) {
                 return;
             }
-            // SAFETY: the epoch increased after the job was written, and the owner waits for `pending` before the job
-            // ends or changes.
+            // SAFETY: the owner has called this thread after the job was written, and waits for `pending` before the
+            // job ends or changes.
             #[allow(unsafe_code)]
             let job = unsafe { (*self.job.get()).map(|job| &*job) };
             if let Some(job) = job {
                 self.take_part(number, job);
             }
             self.pending.0.fetch_sub(1, Ordering::Release);
+            self.bell.ring();
         }
     }
 
-    /// Waits for a run after run `seen`.
+    /// Waits for a call after call `seen`.
     fn idle(&self, number: usize, seen: usize) {
-        let begun = || self.epoch.0.load(Ordering::SeqCst) != seen;
+        let Seat { calls, parked, .. } = &self.seats[number].0;
+        let called = || calls.load(Ordering::SeqCst) != seen;
         for _ in 0..IDLE_TURNS {
-            if begun() {
+            if called() {
                 return;
             }
             std::hint::spin_loop();
         }
-        let parked = &self.parked[number].0;
-        while !begun() {
+        while !called() {
             parked.store(true, Ordering::SeqCst);
-            // If the epoch increases after this store, the thread that increases it sees the flag. Otherwise, the
-            // next check sees the new epoch.
-            if !begun() {
+            // If the call comes after this store, the caller sees the flag. Otherwise, the next check sees the call.
+            if !called() {
                 thread::park();
             }
             parked.store(false, Ordering::SeqCst);
@@ -269,6 +165,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
+    crew: Crew,
     threads: Vec<JoinHandle<()>>,
     handles: Vec<Thread>,
 }
@@ -299,31 +196,35 @@ impl Team {
             return Err(TeamError::Empty);
         }
         let groups = threads.iter().enumerate();
-        let seats: Box<[(usize, usize)]> = groups
-            .clone()
-            .flat_map(|(device, &count)| (0..count).map(move |index| (device, index)))
-            .collect();
+        let seats = groups.clone().flat_map(|(group, &count)| {
+            (0..count).map(move |index| {
+                Apart(Seat {
+                    group,
+                    index,
+                    ..Seat::default()
+                })
+            })
+        });
+        let seats: Box<[Apart<Seat>]> = seats.collect();
         let workers = seats.len();
+        let crowded = thread::available_parallelism().is_ok_and(|cores| workers > cores.get());
         let shared = Arc::new(Shared {
             groups: groups
-                .map(|(device, &count)| {
-                    let shares = if count == 1 { 0 } else { count };
-                    let shares = (0..shares).map(|_| Share::default()).collect();
-                    Group::new(device, count, shares)
-                })
+                .map(|(device, &count)| Group::new(device, count))
                 .collect(),
+            active: threads.iter().map(|&count| count.into()).collect(),
             seats,
-            parked: (0..workers).map(|_| Apart::default()).collect(),
-            epoch: Apart::default(),
             pending: Apart::default(),
             job: UnsafeCell::new(None),
             stop: AtomicBool::new(false),
+            bell: Bell::new(),
             failure: Mutex::new(None),
             quit: AtomicBool::new(false),
-            crowded: thread::available_parallelism().is_ok_and(|cores| workers > cores.get()),
+            spins: if crowded { SPINS_CROWDED } else { SPINS },
         });
         let mut team = Team {
             shared,
+            crew: Crew::new(threads),
             threads: Vec::with_capacity(workers - 1),
             handles: Vec::with_capacity(workers - 1),
         };
@@ -343,7 +244,19 @@ impl Team {
         self.shared.seats.len()
     }
 
-    /// Runs `job` on every worker and waits for all workers. Does not allocate.
+    /// Returns the share of time in which workers had no core, over all runs.
+    pub fn starved(&self) -> f64 {
+        self.crew.starved()
+    }
+
+    /// Leaves out the last `n` workers of each device, as on a busy machine.
+    #[cfg(test)]
+    pub(crate) fn leave_out(&mut self, n: usize) {
+        self.crew.leave_out(n);
+    }
+
+    /// Runs `job` on the workers and waits for them. Does not allocate. If the machine is busy, the last workers
+    /// of a device may not take part; [`Worker::count`] is the number that does.
     ///
     /// # Errors
     /// Returns the error of the first worker whose job failed or panicked. Workers that wait for this worker stop.
@@ -353,12 +266,15 @@ impl Team {
     ) -> Result<(), KernelError> {
         let shared = &*self.shared;
         let job: &Job<'_> = &job;
-        shared.stop.store(false, Ordering::Relaxed);
-        for group in &shared.groups {
-            group.arrived.0.store(0, Ordering::Relaxed);
-            group.shares.iter().for_each(Share::reset);
+        let begun = Instant::now();
+        let mut called = 0;
+        for (active, &count) in shared.active.iter().zip(self.crew.begin(begun)) {
+            active.store(count, Ordering::Relaxed);
+            called += count;
         }
-        // SAFETY: only the lifetime changes. Threads use the job after they see the epoch below and until they
+        shared.stop.store(false, Ordering::Relaxed);
+        shared.groups.iter().for_each(Group::reset);
+        // SAFETY: only the lifetime changes. Threads use the job after they see the call below and until they
         // decrement `pending`, and this function waits for `pending`. No thread reads the cell now, because `pending`
         // is 0.
         #[allow(unsafe_code)]
@@ -368,14 +284,17 @@ impl Team {
                 job,
             ));
         }
-        shared
-            .pending
-            .0
-            .store(self.threads.len(), Ordering::Relaxed);
-        self.wake();
+        shared.pending.0.store(called - 1, Ordering::Relaxed);
+        self.wake(|seat| seat.index < shared.active[seat.group].load(Ordering::Relaxed));
         shared.take_part(0, job);
-        wait(shared.crowded, || {
+        (shared.bell).wait(shared.spins, || {
             shared.pending.0.load(Ordering::Acquire) == 0
+        });
+        let ended = Instant::now();
+        self.crew.end(ended, ended - begun, |device, index| {
+            let mut seats = shared.seats.iter().map(|seat| &seat.0);
+            let seat = seats.find(|s| (s.group, s.index) == (device, index));
+            seat.map(Seat::lost).unwrap_or_default()
         });
         let failure = shared
             .failure
@@ -385,10 +304,15 @@ impl Team {
         failure.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    fn wake(&self) {
-        self.shared.epoch.0.fetch_add(1, Ordering::SeqCst);
-        for (parked, thread) in self.shared.parked[1..].iter().zip(&self.handles) {
-            if parked.0.load(Ordering::SeqCst) {
+    /// Calls the threads of these seats.
+    fn wake(&self, which: impl Fn(&Seat) -> bool) {
+        for (seat, thread) in self.shared.seats[1..].iter().zip(&self.handles) {
+            let seat = &seat.0;
+            if !which(seat) {
+                continue;
+            }
+            seat.calls.fetch_add(1, Ordering::SeqCst);
+            if seat.parked.load(Ordering::SeqCst) {
                 thread.unpark();
             }
         }
@@ -398,7 +322,7 @@ impl Team {
 impl Drop for Team {
     fn drop(&mut self) {
         self.shared.quit.store(true, Ordering::Release);
-        self.wake();
+        self.wake(|_| true);
         for thread in self.threads.drain(..) {
             // Jobs catch panics, so every thread returns.
             let _ = thread.join();
@@ -433,6 +357,26 @@ mod tests {
     }
 
     #[test]
+    fn items_are_divided_completely() {
+        for threads in 1..5 {
+            let mut team = Team::new(threads).expect("threads");
+            let sizes = [0, 1, 3, 7, 16, 1000];
+            let done = sizes.map(|n| (0..n).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
+            team.run(|w| {
+                for done in &done {
+                    for i in w.items(done.len()) {
+                        done[i].fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                Ok(())
+            })
+            .expect("no failure");
+            let mut all = done.iter().flatten();
+            assert!(all.all(|d| d.load(Ordering::Relaxed) == 1));
+        }
+    }
+
+    #[test]
     fn what_is_written_before_a_barrier_is_read_after_it() {
         let mut team = Team::of_devices(&[3, 2]).expect("threads");
         let slots: Vec<AtomicUsize> = (0..5).map(|_| AtomicUsize::new(0)).collect();
@@ -457,7 +401,7 @@ mod tests {
         let error = KernelError::Shape { what: "a test" };
         for round in 0..20 {
             let e = team.run(|w| {
-                if w.index() == round % 3 {
+                if w.index() == round % w.count() {
                     return Err(error);
                 }
                 w.barrier()
@@ -466,7 +410,7 @@ mod tests {
             let hook = std::panic::take_hook();
             std::panic::set_hook(Box::new(|_| {}));
             let e = team.run(|w| {
-                assert!(w.index() != round % 3, "a test");
+                assert!(w.index() != round % w.count(), "a test");
                 w.barrier()
             });
             std::panic::set_hook(hook);

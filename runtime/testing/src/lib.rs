@@ -14,5 +14,5 @@ pub mod suite;
 pub use cases::{Arg, CACHES, Case, Generator, foreign, generator, out_of_range};
 pub use compare::{aligned_operands, aligned_results, difference, expected, operands};
 pub use random::Random;
-pub use skip::{skip, skip_without_card};
+pub use skip::{skip, skip_optional, skip_without_card};
 pub use stored::Stored;

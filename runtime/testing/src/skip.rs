@@ -27,6 +27,11 @@ pub fn skip_without_card(why: impl Display) {
     report(&line(why));
 }
 
+/// Reports a skipped test that needs a tool which `.ci/run` does not install. `TPC_REQUIRE_ALL` permits this.
+pub fn skip_optional(why: impl Display) {
+    report(&line(why));
+}
+
 fn line(why: impl Display) -> String {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");

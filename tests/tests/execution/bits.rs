@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use tpc_cpu::CpuOptions;
+use tpc_cpu::{CpuOptions, CpuTarget};
+use tpc_ir::program::Target;
 use tpc_ir::{DType, Graph};
-use tpc_passes::reproducibility::{TWO_TERM_WEIGHTS, find_differing_sums};
+use tpc_passes::bits::find_differing_sums;
 use tpc_synth::FileType;
 use tpc_tests::{Sweep, goldens};
 
 use crate::support::{
-    Written, config, cpu_session, golden, name, one_by_one, placement, plan, whole,
+    Written, company, config, cpu_session, golden, name, one_by_one, placement, plan, whole,
 };
 
 const SAMPLE: [&str; 4] = ["gemma3", "glm4-dense", "llama-dense", "mamba2"];
@@ -43,7 +44,7 @@ fn of_tokens(
 
 #[test]
 fn plans_know_which_products_the_executor_computes_in_two_terms() {
-    assert_eq!(TWO_TERM_WEIGHTS, CpuOptions::TWO_TERMS);
+    assert_eq!(CpuTarget.company().two_term_weights, CpuOptions::TWO_TERMS);
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn even_shares_have_the_bits_of_one_device() {
             assert_eq!(one, logits(&path, 1, 1, two_terms).1, "{name}: threads");
             for devices in [2, 3, 4, 8] {
                 let (graph, found) = logits(&path, devices, 2, two_terms);
-                let reasons = find_differing_sums(&graph, two_terms);
+                let reasons = find_differing_sums(&graph, company(two_terms));
                 let equal = found == one;
                 let why: Vec<_> = reasons.iter().map(|(why, of)| (why, of.sums)).collect();
                 println!("{name} on {devices}, two terms to {two_terms}: same {equal} {why:?}");
@@ -94,7 +95,7 @@ fn each_type_of_weights_has_the_bits_that_are_promised() {
         let (_, one) = of_tokens(subject, 1, 2, 0);
         for devices in [2, 4] {
             let (graph, found) = of_tokens(subject, devices, 2, 0);
-            if find_differing_sums(&graph, 0).is_empty() {
+            if find_differing_sums(&graph, company(0)).is_empty() {
                 assert_eq!(found, one, "{dtype} on {devices}");
                 kept.push((dtype, devices));
             }

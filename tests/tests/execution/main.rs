@@ -3,6 +3,7 @@
 mod bits;
 mod cpu;
 mod cuda;
+mod exact;
 mod memory;
 mod mutants;
 mod overlap;

@@ -8,7 +8,7 @@ use tpc_core::placement::{Placement, SplitMode, parse_devices};
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
-use tpc_ir::program::{BatchShape, Program, Target, verify};
+use tpc_ir::program::{BatchShape, Company, Program, Target, verify};
 use tpc_passes::assemble;
 use tpc_runtime::quant::quantise;
 use tpc_runtime::{Batch, ExecError, Executor, Session, SessionConfig, WeightData, WeightSource};
@@ -26,6 +26,14 @@ impl WeightSource for FileWeights<'_> {
             ne: info.ne,
             bytes,
         })
+    }
+}
+
+/// Returns the properties of the CPU's results if products of at most `two_terms` weights have two terms.
+pub(crate) fn company(two_terms: u64) -> Company {
+    Company {
+        two_term_weights: two_terms,
+        ..CpuTarget.company()
     }
 }
 

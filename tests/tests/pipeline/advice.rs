@@ -363,7 +363,11 @@ fn row(file: &GgufFile, machine: &str, context: Option<u64>, name: &str) -> Stri
         .iter()
         .filter(|d| d.severity == Severity::Error)
         .collect();
-    assert_eq!(r.verdict == "ok", fits && host, "{name}: {errors:?}");
+    assert_eq!(
+        (r.verdict == tpc_diag::Verdict::Ok),
+        fits && host,
+        "{name}: {errors:?}"
+    );
     assert_eq!(fits && host, compiled.fits(), "{name}");
     let context = context.map_or_else(|| "all".to_owned(), |c| c.to_string());
     let mut out = String::new();

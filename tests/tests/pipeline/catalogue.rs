@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tpc::catalogue::codes;
-use tpc_core::pipeline::compile;
+use tpc_core::pipeline::{Origin, compile};
 use tpc_core::placement::{MachineRequest, SplitMode};
 use tpc_core::report::{Commands, Detail, explain, render, values};
 use tpc_core::topology::TopologyFile;
@@ -277,6 +277,9 @@ fn the_plans_shown_are_up_to_date() {
         let compiled = compile(&file, &placement).expect("the model is planned");
         let mut report = plan_report(model, &placement, &compiled);
         report.commands = Commands::new(model, &words[..2], &placement, &compiled);
+        if !report.bits.same {
+            report.bits.kept_at = Origin::File(&file).ordered_share(&placement, &compiled);
+        }
         if !file.has_data() {
             report.commands = report.commands.of_header();
         }

@@ -65,7 +65,12 @@ fn headers_plan_for_one_to_eight_devices() {
             };
             planned += 1;
             let r = plan_report(&name, &placement, &compiled);
-            assert_eq!(r.verdict, "ok", "{name} on {devices}: {:?}", r.diagnostics);
+            assert_eq!(
+                r.verdict.word(),
+                "ok",
+                "{name} on {devices}: {:?}",
+                r.diagnostics
+            );
             // The devices' bytes are the file's tensor bytes plus duplicated bytes.
             let held: u64 = r.devices.iter().map(|d| d.weights_bytes).sum();
             assert_eq!(
@@ -234,7 +239,7 @@ fn scarce_memory_is_a_constraint() {
             placement.topology.devices[0].memory = Some(free as f64 - 1.0);
             let (tight, r) = totals(&placement);
             assert_eq!(
-                r.verdict == "ok",
+                r.verdict.word() == "ok",
                 tight < free,
                 "{}: {:?}",
                 path.display(),
@@ -243,7 +248,7 @@ fn scarce_memory_is_a_constraint() {
             found += usize::from(tight < free);
             placement.topology.devices[0].memory = Some(free as f64 / 8.0);
             let (_, r) = totals(&placement);
-            assert_eq!(r.verdict, "error");
+            assert_eq!(r.verdict.word(), "error");
             assert!(r.diagnostics.iter().any(|d| d.code == "TPC0300"));
         }
     }

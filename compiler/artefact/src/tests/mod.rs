@@ -81,10 +81,21 @@ fn data_begin_at_pages_and_ordinary_tools_read_them() {
 }
 
 #[test]
+fn format_1_has_no_bits_and_format_2_keeps_them() {
+    let (manifest, program) = parts();
+    let bits = |text: &str| read(&of(text, &program)).unwrap().manifest().bits.clone();
+    let with = |bits: &str| manifest.replacen("format: 1,", &format!("format: 2,\n    {bits},"), 1);
+    assert_eq!(bits(&manifest), None);
+    assert_eq!(bits(&with("bits: Some(\"same\")")).as_deref(), Some("same"));
+    let control = with("bits: Some(\"a\\u{7}\")");
+    refuses(&of(&control, &program), "TPC0581", "control");
+}
+
+#[test]
 fn newer_formats_are_refused_by_their_number() {
     let (manifest, program) = parts();
-    let newer = manifest.replacen("format: 1,", "format: 2,\n    colour: \"red\",", 1);
-    refuses(&of(&newer, &program), "TPC0582", "format 2");
+    let newer = manifest.replacen("format: 1,", "format: 3,\n    colour: \"red\",", 1);
+    refuses(&of(&newer, &program), "TPC0582", "format 3");
     let section = manifest.replacen("version: 1", "version: 7", 1);
     refuses(
         &of(&section, &program),

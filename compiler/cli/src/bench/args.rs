@@ -5,6 +5,7 @@ use tpc_diag::{Diagnostic, codes};
 
 use crate::args::PlacementArgs;
 use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
+use crate::output::Failure;
 
 const MAX_REPETITIONS: u64 = 10_000;
 
@@ -97,4 +98,11 @@ fn prompt_and_generation(text: &str) -> Result<[usize; 2], Diagnostic> {
         Diagnostic::new(&codes::COMMAND_LINE, "-pg", message)
             .help("give two numbers, such as -pg 512,128")
     })
+}
+
+impl Args {
+    /// Replaces names of models by their files or addresses.
+    pub(crate) fn resolve(&mut self) -> Result<(), Failure> {
+        self.subject.resolve()
+    }
 }

@@ -1,60 +1,96 @@
 //! The results as an array of objects, with llama-bench's keys if they exist.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::measure::Measured;
 use super::statistics::{median, spread};
 use super::subject::Subject;
 
-#[derive(Serialize)]
-pub(super) struct Row {
+/// The speed of a test.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Test")]
+pub(crate) struct Row {
+    /// The model's size and type, as llama-bench's `model_type`.
     model: String,
+    /// The file.
     model_filename: String,
     /// The size of the model's tensors, in bytes.
     size: u64,
+    /// The model's parameters.
     params: u64,
+    /// The executor.
     backend: &'static str,
+    /// The devices.
     devices: String,
+    /// The split mode.
     split_mode: String,
+    /// CPU threads per device.
     threads: usize,
     #[serde(flatten)]
     same: Same,
+    /// Tokens of the prompt.
     n_prompt: usize,
+    /// Generated tokens.
     n_gen: usize,
+    /// Tokens in the cache before the test.
     n_depth: usize,
+    /// Sequences that run at once.
     n_sequences: usize,
+    /// The mean time, in nanoseconds.
     avg_ns: u64,
+    /// The standard deviation of the time, in nanoseconds.
     stddev_ns: u64,
+    /// The mean speed, in tokens per second.
     avg_ts: f64,
+    /// The standard deviation of the speed, in tokens per second.
     stddev_ts: f64,
+    /// The time of each repetition, in nanoseconds.
     samples_ns: Vec<u64>,
+    /// The speed of each repetition, in tokens per second.
     samples_ts: Vec<f64>,
+    /// The time per kernel, with `--profile`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     profile: Vec<Kernel>,
+    /// The results of the program of `--compare`.
     #[serde(skip_serializing_if = "Option::is_none")]
     compare: Option<Compare>,
 }
 
-#[derive(Clone, Serialize)]
+/// Keys with llama-bench's names.
+#[derive(Clone, Serialize, JsonSchema)]
 struct Same {
+    /// The model's size and type.
     model_type: String,
+    /// CPU threads per device.
     n_threads: usize,
+    /// The largest batch, in tokens.
     n_ubatch: usize,
+    /// The largest batch, in tokens.
     n_batch: usize,
+    /// The element type of the K cache.
     type_k: String,
+    /// The element type of the V cache.
     type_v: String,
 }
 
 /// The results of another program, timed in alternation. Sample `i` is of the same round as tpc's sample `i`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Comparison")]
 struct Compare {
+    /// The program's command.
     command: String,
+    /// The program's speed in each round, in tokens per second.
     samples_ts: Vec<f64>,
+    /// The median of tpc's speeds.
     median_ts: f64,
+    /// The median of the program's speeds.
     other_median_ts: f64,
     /// The median of the rounds' speed ratios; minimum and maximum follow.
     ratio: f64,
+    /// The smallest ratio.
     ratio_min: f64,
+    /// The largest ratio.
     ratio_max: f64,
 }
 
@@ -72,13 +108,20 @@ fn compare(m: &Measured) -> Option<Compare> {
     })
 }
 
-#[derive(Serialize)]
+/// The time of a kernel.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "KernelTime")]
 struct Kernel {
+    /// The kernel.
     kernel: String,
+    /// The number of calls.
     calls: u64,
+    /// The time of all calls, in nanoseconds.
     ns: u64,
-    /// The bytes of weights that the calls read, if known.
-    weight_bytes: u64,
+    /// The bytes that the calls read and write (on cards, the bytes of weights), if known.
+    bytes: u64,
+    /// The arithmetic operations of the calls, if known.
+    operations: u64,
 }
 
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
@@ -123,7 +166,8 @@ pub(super) fn row(subject: &Subject, m: &Measured) -> Row {
         kernel: k.kernel.clone(),
         calls: k.calls,
         ns: k.time.as_nanos() as u64,
-        weight_bytes: k.weight_bytes,
+        bytes: k.bytes,
+        operations: k.operations,
     });
     Row {
         model: subject.model.clone(),

@@ -26,6 +26,7 @@ use crate::progress::Progress;
 pub(super) use args::Args;
 use args::Format;
 use compare::Other;
+pub(crate) use json::Row;
 use measure::{Bench, Measured, Test, Warmup};
 use printer::Printer;
 use subject::Subject;
@@ -108,6 +109,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if other.is_some() {
         printer.all(&measured)?;
     }
+    execution::busy(&model).inspect(output::diagnostic);
     report(args.format, &subject, &measured, other)
 }
 
@@ -129,10 +131,15 @@ fn report(
         Format::Json => output::json(&json::report(subject, measured)),
         Format::Jsonl | Format::Csv => Ok(()),
         Format::Table => {
-            measured
+            let profiled: Vec<&Measured> =
+                measured.iter().filter(|m| !m.profile.is_empty()).collect();
+            let limits = match profiled.is_empty() {
+                true => None,
+                false => subject.limits(),
+            };
+            profiled
                 .iter()
-                .filter(|m| !m.profile.is_empty())
-                .try_for_each(|m| output::result(&profile::report(m)))?;
+                .try_for_each(|m| output::result(&profile::report(m, limits)))?;
             let Some(other) = other else { return Ok(()) };
             output::result(&format!("\n{}", other.report(measured)))
         }

@@ -1,6 +1,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use tpc_cpu::Ceilings;
+use tpc_runtime::KernelTime;
+
 use super::measure::Measured;
 
 /// Longer names of kernels, with many template arguments, end with an ellipsis.
@@ -14,10 +17,10 @@ fn short(name: &str) -> String {
     format!("{kept}…")
 }
 
-/// Lists the time per kernel and repetition on the first device, slowest first, and the rate at which kernels of cards
-/// read weights. The rest of the total is host time:
-/// inputs, masks, logits.
-pub(super) fn report(m: &Measured) -> String {
+/// Lists the time per kernel and repetition on the first device, slowest first, with the rates at which kernels move bytes
+/// and compute. The last column is the larger fraction of the machine's limits, if they are known. The rest of the total
+/// is host time: inputs, masks, logits.
+pub(super) fn report(m: &Measured, limits: Option<Ceilings>) -> String {
     let n = m.times.len().max(1) as f64;
     let whole: Duration = m.times.iter().sum();
     let mut kernels: Vec<_> = m.profile.iter().collect();
@@ -26,39 +29,66 @@ pub(super) fn report(m: &Measured) -> String {
     let width = names.map(|n| n.chars().count()).max().unwrap_or(0);
     let width = width.max("between launches".len());
     let mut out = format!(
-        "\n{}: {:.2} ms per run\n{:width$}  {:>8}  {:>10}  {:>7}  {:>6}\n",
+        "\n{}: {:.2} ms per run\n{:width$}  {:>8}  {:>10}  {:>7}  {:>6}  {:>6}  {}\n",
         m.name(),
         whole.as_secs_f64() * 1e3 / n,
         "kernel",
         "calls",
         "ms",
         "share",
-        "GB/s"
+        "GB/s",
+        "Gop/s",
+        if limits.is_some() { "limit" } else { "" }
     );
-    let mut line = |name: &str, calls: String, time: f64, weight_bytes: u64| {
+    let mut line = |name: &str, calls: String, time: f64, rates: &str| {
         let share = 100.0 * time / whole.as_secs_f64().max(1e-12);
         let ms = time * 1e3 / n;
-        let rate = match weight_bytes {
-            0 => String::new(),
-            bytes => format!("  {:>6.0}", bytes as f64 / time.max(1e-12) / 1e9),
-        };
-        let _ = writeln!(
-            out,
-            "{name:width$}  {calls:>8}  {ms:>10.3}  {share:>5.1} %{rate}"
-        );
+        let line = format!("{name:width$}  {calls:>8}  {ms:>10.3}  {share:>5.1} %{rates}");
+        let _ = writeln!(out, "{}", line.trim_end());
     };
     let mut sum = 0.0;
     for k in kernels {
-        let time = k.time.as_secs_f64();
-        sum += time;
+        sum += k.time.as_secs_f64();
         let calls = format!("{:.0}", k.calls as f64 / n);
-        line(&short(&k.kernel), calls, time, k.weight_bytes);
+        line(
+            &short(&k.kernel),
+            calls,
+            k.time.as_secs_f64(),
+            &rates(k, limits),
+        );
     }
-    line(
-        "between launches",
-        String::new(),
-        (whole.as_secs_f64() - sum).max(0.0),
-        0,
-    );
+    let rest = (whole.as_secs_f64() - sum).max(0.0);
+    line("between launches", String::new(), rest, "");
+    if let Some(limits) = limits {
+        let _ = writeln!(
+            out,
+            "limits of this machine, measured: {:.1} GB/s read, {:.0} Gop/s of int8 products",
+            limits.bytes / 1e9,
+            limits.operations / 1e9
+        );
+    }
     out
+}
+
+/// Returns the columns of a kernel's rates, and the limit that it is nearest to.
+fn rates(k: &KernelTime, limits: Option<Ceilings>) -> String {
+    let seconds = k.time.as_secs_f64().max(1e-12);
+    let [bytes, operations] = [k.bytes, k.operations].map(|n| n as f64 / seconds);
+    let rate = |n: f64| match n {
+        0.0 => String::new(),
+        n => format!("{:.1}", n / 1e9),
+    };
+    let limit = limits.filter(|_| bytes > 0.0).map(|limits| {
+        let (memory, arithmetic) = (bytes / limits.bytes, operations / limits.operations);
+        match memory >= arithmetic {
+            true => format!("memory {:.0} %", memory * 100.0),
+            false => format!("arithmetic {:.0} %", arithmetic * 100.0),
+        }
+    });
+    format!(
+        "  {:>6}  {:>6}  {}",
+        rate(bytes),
+        rate(operations),
+        limit.unwrap_or_default()
+    )
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tpc_core::pipeline::ModelSize;
+use tpc_cpu::Ceilings;
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
 
 pub(super) struct Subject {
@@ -35,6 +36,15 @@ impl Subject {
                 _ => loader.executor.threads,
             },
             split_mode: ready.split_mode.clone(),
+        }
+    }
+
+    /// Measures the limits of the first device's threads; `None` on cards and for the reference.
+    pub(super) fn limits(&self) -> Option<Ceilings> {
+        let threads = self.threads / self.n_devices.max(1);
+        match self.backend == ExecutorKind::Cpu.name() {
+            true => Ceilings::measure(threads.max(1)),
+            false => None,
         }
     }
 }

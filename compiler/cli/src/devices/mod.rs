@@ -4,6 +4,7 @@ mod present;
 mod probe;
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::doctor::{Executor, JsonCheck, Machine};
@@ -12,7 +13,7 @@ use present::{Gpu, Present, present};
 use tpc_core::cards::{Card, CardMatch, find, table};
 use tpc_core::format::{bytes, wrapped};
 use tpc_core::report::{CardReport, render_card, render_cards};
-use tpc_diag::{Diagnostic, codes, suggest};
+use tpc_diag::{Diagnostic, FormatVersion, codes, suggest};
 use tpc_engine::doctor::Verdict;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,13 +40,18 @@ pub(super) struct Args {
     executor: Executor,
 }
 
-#[derive(Serialize)]
-struct Listing<'a> {
-    tpc: u32,
+/// The output of `tpc devices` as JSON.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Devices")]
+pub(crate) struct Listing<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The built-in cards, or the cards with the given name.
     cards: Vec<CardReport<'a>>,
     /// Ambiguous names, with the card that tpc chooses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     meant: Vec<Meant<'a>>,
+    /// This machine; absent if a card is named.
     #[serde(skip_serializing_if = "Option::is_none")]
     here: Option<Present>,
     /// The measurements of `--probe`.
@@ -53,9 +59,13 @@ struct Listing<'a> {
     probe: Option<Vec<JsonCheck<'a>>>,
 }
 
-#[derive(Serialize)]
+/// An ambiguous name.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AmbiguousName")]
 struct Meant<'a> {
+    /// The name.
     name: &'a str,
+    /// The card that tpc chooses.
     card: &'a str,
 }
 
@@ -70,7 +80,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
                 output::result(&shown.join("\n"))
             }
             Format::Json => output::json(&Listing {
-                tpc: 1,
+                tpc: FormatVersion,
                 cards: cards.into_iter().map(CardReport::from).collect(),
                 meant: Vec::new(),
                 here: None,
@@ -123,7 +133,7 @@ fn listing(here: Present) -> Listing<'static> {
     let known = table();
     let meant = known.meant.iter();
     Listing {
-        tpc: 1,
+        tpc: FormatVersion,
         cards: known.cards.iter().map(CardReport::from).collect(),
         meant: meant.map(|(name, card)| Meant { name, card }).collect(),
         here: Some(here),
@@ -157,6 +167,23 @@ fn named(name: &str) -> Result<Vec<&'static Card>, Failure> {
             let d = Diagnostic::new(&codes::COMMAND_LINE, "devices", message).help(help);
             Err(Failure::usage(d))
         }
+    }
+}
+
+/// The devices of this machine for plans.
+pub(crate) enum Here {
+    /// The value of `--devices` for the cards.
+    Cards(String),
+    /// The CPU, with the bytes of its memory if known.
+    Cpu(Option<u64>),
+}
+
+/// Returns this machine's cards if tpc knows them, or else its CPU.
+pub(crate) fn here() -> Here {
+    let present = present();
+    match present.devices {
+        Some(devices) => Here::Cards(devices),
+        None => Here::Cpu(present.cpu.memory_bytes),
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_core::cards::{Card, CardMatch, find, short_name, table};
 use tpc_core::format::printable;
@@ -20,18 +21,24 @@ const OUTPUT: u64 = 64 << 10;
 const GPUS: usize = 64;
 const MIB: u64 = 1 << 20;
 
-#[derive(Debug, Default, Serialize)]
+/// A machine's devices.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "Machine")]
 pub(super) struct Present {
+    /// The GPUs.
     pub(super) gpus: Vec<Gpu>,
     /// The value of `--devices` for these GPUs, if tpc knows every card.
     pub(super) devices: Option<String>,
+    /// The CPU and the host's memory.
     pub(super) cpu: Cpu,
     /// Reasons for missing facts, and differences from tpc's card table.
     pub(super) notes: Vec<String>,
 }
 
-#[derive(Debug, PartialEq, Serialize)]
+/// A GPU.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(super) struct Gpu {
+    /// The driver's name of the card.
     pub(super) name: String,
     /// The card's name in tpc's table.
     pub(super) card: Option<&'static str>,
@@ -41,13 +48,18 @@ pub(super) struct Gpu {
     pub(super) free_bytes: Option<u64>,
     /// The PCI bus address, or the driver's device number.
     pub(super) bus: String,
+    /// The PCI Express generation.
     pub(super) pcie_gen: Option<u32>,
+    /// The number of PCI Express lanes.
     pub(super) pcie_lanes: Option<u32>,
 }
 
-#[derive(Debug, Default, Serialize)]
+/// The CPU and the host's memory.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Cpu {
+    /// The name.
     pub(super) name: Option<String>,
+    /// The number of hardware threads.
     pub(super) threads: Option<usize>,
     /// The total memory, in bytes.
     pub(super) memory_bytes: Option<u64>,

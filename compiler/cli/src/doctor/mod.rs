@@ -9,11 +9,12 @@ pub(crate) use report::{JsonCheck, Printer};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::{self, Failure, Format};
 use machine::QUICK_LIMIT;
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::{Diagnostic, FormatVersion, codes};
 use tpc_engine::doctor::{self, Checked, Options, Report, Section, Verdict};
 
 #[derive(Debug, clap::Args)]
@@ -41,10 +42,16 @@ pub(super) struct Args {
     limit: Option<f64>,
 }
 
-#[derive(Serialize)]
-struct JsonReport<'a> {
-    tpc: u32,
+/// The output of `tpc doctor` as JSON.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "MachineCheck")]
+pub(crate) struct JsonReport<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The result of all checks.
+    #[schemars(extend("enum" = Verdict::ALL.map(Verdict::word)))]
     verdict: &'static str,
+    /// The checks, in the order of their runs.
     checks: Vec<JsonCheck<'a>>,
 }
 
@@ -61,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match args.format {
         Format::Text => output::result(&format!("\n{report}\n"))?,
         Format::Json => output::json(&JsonReport {
-            tpc: 1,
+            tpc: FormatVersion,
             verdict: report.verdict().word(),
             checks: report.checks.iter().map(JsonCheck::from).collect(),
         })?,

@@ -2,21 +2,31 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::{self, Failure, Format};
 use tpc_core::format::wrapped;
 use tpc_diag::visible;
-use tpc_engine::doctor::{Checked, Status};
+use tpc_engine::doctor::{Checked, Section, Status};
 
-/// A check in JSON.
-#[derive(Serialize)]
+/// A check of the machine.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Check")]
 pub(crate) struct JsonCheck<'a> {
+    /// The group of checks.
+    #[schemars(extend("enum" = Section::ALL.map(Section::name)))]
     section: &'static str,
+    /// The name.
     name: &'a str,
+    /// The status.
+    #[schemars(extend("enum" = Status::ALL.map(Status::word)))]
     status: &'static str,
+    /// The result in words.
     finding: &'a str,
+    /// The cure of a warning or failure.
     cure: Option<&'a str>,
+    /// Measured numbers by name.
     figures: BTreeMap<&'static str, f64>,
 }
 

@@ -10,6 +10,7 @@ use crate::args::{Defaults, PlacementArgs};
 use crate::execution::{self, ExecutionArgs, FaultArgs, SubjectArgs};
 use crate::input;
 use crate::output::{self, Failure};
+use crate::values::tolerance;
 use execute::{Evaluation, execute};
 use tpc_core::golden::{Golden, distance};
 use tpc_core::placement::{Placement, SplitMode};
@@ -45,15 +46,6 @@ pub(super) struct Args {
     placement: PlacementArgs,
 }
 
-fn tolerance(text: &str) -> Result<f64, Diagnostic> {
-    let number = text.parse::<f64>().ok().filter(|x| *x >= 0.0);
-    number.ok_or_else(|| {
-        let message = format!("--tolerance must be a non-negative number, not `{text}`");
-        Diagnostic::new(&codes::COMMAND_LINE, "--tolerance", message)
-            .help("give an NMSE such as 1e-3")
-    })
-}
-
 fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> {
     // The reference executor is exact, so the default cache type is f32.
     let defaults = Defaults {
@@ -71,6 +63,13 @@ fn placement(args: &Args, executor: ExecutorKind) -> Result<Placement, Failure> 
             ..asked
         },
     })
+}
+
+impl Args {
+    /// Replaces names of models by their files or addresses.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.subject.resolve()
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {

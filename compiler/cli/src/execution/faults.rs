@@ -101,7 +101,7 @@ pub(crate) fn suggest_dump(diagnostics: &mut [Diagnostic], arguments: &[OsString
         .collect();
     let [
         _,
-        command @ ("run" | "bench" | "eval" | "replay"),
+        command @ ("run" | "bench" | "perplexity" | "eval" | "replay"),
         rest @ ..,
     ] = &*strs(&words)
     else {

@@ -2,6 +2,7 @@
 //!
 //! Commands that run a model call [`SubjectArgs::open`], plan, and call [`load`].
 
+mod busy;
 mod faults;
 mod limits;
 mod options;
@@ -23,6 +24,7 @@ use crate::memory;
 use crate::output::{Console, Failure};
 use crate::progress::Progress;
 use crate::values::DeviceLists;
+pub(super) use busy::busy;
 pub(super) use faults::{FaultArgs, limit, planted, suggest_dump};
 pub(super) use limits::beyond_training;
 pub(super) use options::ExecutionArgs;
@@ -101,12 +103,10 @@ pub(super) fn placement_for(
     }
 }
 
-/// True if all devices are cards, named by number or by this machine's card names.
+/// True if all devices are cards, by number or by model.
 pub(super) fn names_cards(args: &PlacementArgs) -> bool {
     match args.devices() {
-        Some(Ok(DeviceLists { lists, .. })) => {
-            lists.iter().all(cards::are_cards) || lists.iter().all(cards::are_here)
-        }
+        Some(Ok(DeviceLists { lists, .. })) => lists.iter().all(cards::are_cards),
         _ => false,
     }
 }
@@ -133,6 +133,9 @@ pub(super) fn load<'a>(
     loader: Loader<'a>,
     args: &ExecutionArgs,
 ) -> Result<AnySession<'a>, Failure> {
+    if args.check_tensors() {
+        check_tensors(loader.name, loader.file)?;
+    }
     let n = loader.file.header().tensors().len();
     let progress = Progress::with_steps(format!("loading {}", loader.name.display()), n);
     let session = loader.load(&Console {
@@ -142,4 +145,27 @@ pub(super) fn load<'a>(
     drop(progress);
     memory::give_back();
     Ok(session?)
+}
+
+/// Checks that all weights are finite.
+///
+/// # Errors
+/// Returns TPC0439 with the damaged tensors.
+fn check_tensors(name: &Path, file: &GgufFile) -> Result<(), Failure> {
+    let _progress = Progress::start(format!("checking {}", name.display()));
+    match engine::damage(file) {
+        Some(d) => Err(Failure::from_diagnostics(vec![d])),
+        None => Ok(()),
+    }
+}
+
+/// Adds the damaged tensors to a failure of logits that are not finite.
+pub(super) fn explain_logits(mut failure: Failure, file: &GgufFile) -> Failure {
+    let is_logits = |d: &Diagnostic| d.code.id == tpc_text::LOGITS.id;
+    if failure.diagnostics.iter().any(is_logits)
+        && let Some(d) = engine::damage(file)
+    {
+        failure.diagnostics.insert(0, d);
+    }
+    failure
 }

@@ -2,7 +2,7 @@ use clap::ValueEnum;
 use tpc_cuda::Edges;
 use tpc_diag::{Diagnostic, codes};
 use tpc_engine::devices::cores;
-use tpc_engine::{self as engine, ExecutorKind, ExecutorOptions};
+use tpc_engine::{self as engine, ExecutorKind, ExecutorOptions, Isa};
 
 use super::names_cards;
 use crate::args::PlacementArgs;
@@ -27,13 +27,17 @@ enum ExecutorName {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Execution")]
 pub(crate) struct ExecutionArgs {
-    /// Executor of the programs [default: cuda for devices such as cuda:0, else cpu; eval: reference].
+    /// Executor of the programs [default: cuda for cards such as cuda:0 or 3090, else cpu; eval: reference].
     #[arg(long, value_enum)]
     executor: Option<ExecutorName>,
     /// Total threads of all devices, or threads of each device, such as `1,1` [default: the cores that this process may
     /// use].
     #[arg(long, short = 't', value_name = "N", value_parser = threads, allow_hyphen_values = true)]
     threads: Option<Threads>,
+    /// Instruction set of the CPU's kernels, such as `avx2` or `portable`; all give the same bits [default: the fastest
+    /// that this CPU has].
+    #[arg(long, value_name = "NAME", value_parser = isa)]
+    isa: Option<Isa>,
     /// Let a CUDA kernel start before the previous one ends (programmatic dependent launch); needs compute capability
     /// 9.0 or newer.
     #[arg(
@@ -44,6 +48,9 @@ pub(crate) struct ExecutionArgs {
         hide_possible_values = true
     )]
     pdl: Pdl,
+    /// Check before loading that all weights are finite.
+    #[arg(long)]
+    check_tensors: bool,
     /// Print details: data exchange between cards; for `tpc rpc`, also new programs and the time of each graph.
     #[arg(long, short)]
     verbose: bool,
@@ -102,6 +109,7 @@ impl ExecutionArgs {
         Ok(ExecutorOptions {
             kind,
             threads: self.threads(devices)?,
+            isa: self.isa.unwrap_or_else(Isa::best),
             edges: self.edges(),
             ..ExecutorOptions::new(kind, devices)
         })
@@ -116,6 +124,10 @@ impl ExecutionArgs {
             Pdl::On => Edges::Programmatic,
             Pdl::Off => Edges::Full,
         }
+    }
+
+    pub(super) const fn check_tensors(&self) -> bool {
+        self.check_tensors
     }
 
     pub(crate) const fn verbose(&self) -> bool {
@@ -137,6 +149,16 @@ struct Threads {
     /// The threads of each device if the option is a list, else the total.
     each: usize,
     all: Option<usize>,
+}
+
+/// Parses the name of an instruction set that this CPU has.
+fn isa(text: &str) -> Result<Isa, Diagnostic> {
+    Isa::from_name(text).ok_or_else(|| {
+        let message = format!("instruction set `{text}` is not available on this CPU");
+        let names: Vec<String> = Isa::available().iter().map(Isa::to_string).collect();
+        let help = format!("available, fastest first: {}", names.join(", "));
+        Diagnostic::new(&codes::COMMAND_LINE, "--isa", message).help(help)
+    })
 }
 
 /// Parses a total, or a list of equal numbers.
@@ -181,6 +203,8 @@ mod tests {
             executor: None,
             threads: threads(text).ok(),
             pdl: Pdl::On,
+            isa: None,
+            check_tensors: false,
             verbose: false,
         };
         let of = |text: &str, devices| args(text).threads(devices).ok();

@@ -11,19 +11,36 @@ use tpc_models::GraphResult;
 use super::ExecutionArgs;
 use crate::args::PlacementArgs;
 use crate::artefact;
-use crate::input;
+use crate::input::{self, HubArgs, Need};
 use crate::output::Failure;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SubjectArgs {
-    /// A GGUF file with its data, any shard of one, or an artefact (.tpc).
+    /// A GGUF file with its data, any shard of one, a name of `tpc models`, or an artefact (.tpc). `-hf
+    /// USER/NAME[:QUANT]` names a repository; a missing model is downloaded.
     model: PathBuf,
     /// Model of an artefact, also as `--model FILE` [default: in the artefact's folder].
     #[arg(value_name = "WEIGHTS.gguf")]
     weights: Option<PathBuf>,
+    #[command(flatten)]
+    hub: HubArgs,
 }
 
 impl SubjectArgs {
+    /// Replaces the names of models by their files; downloads missing ones.
+    pub(crate) fn resolve(&mut self) -> Result<(), Failure> {
+        self.hub.resolve(&mut self.model, Need::Data)?;
+        match &mut self.weights {
+            Some(weights) => self.hub.resolve(weights, Need::Data),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the name of a further model by its file.
+    pub(crate) fn resolve_other(&self, word: &mut PathBuf) -> Result<(), Failure> {
+        self.hub.resolve(word, Need::Data)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         artefact::named(&self.model, self.weights.as_deref())
             .map_or(self.model.as_path(), |named| named.artefact)
@@ -82,6 +99,13 @@ impl Opened {
     pub(crate) fn default_context(&mut self, cells: u64) {
         if let Source::Model(placement) = &mut self.source {
             placement.ctx_size = placement.ctx_size.or(Some(cells));
+        }
+    }
+
+    /// Sets a model's context. An artefact keeps its own.
+    pub(crate) const fn context(&mut self, cells: u64) {
+        if let Source::Model(placement) = &mut self.source {
+            placement.ctx_size = Some(cells);
         }
     }
 

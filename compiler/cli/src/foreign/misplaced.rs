@@ -16,7 +16,9 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
         let word = w.to_str();
         word.is_some_and(|w| program.find_subcommand(w).is_some())
     });
-    let subcommand = later.map_or_else(|| "plan".to_owned(), |at| line.remove(at));
+    let asks = words.iter().any(|w| w.to_str().is_some_and(is_prompt));
+    let usual = if asks { "run" } else { "plan" };
+    let subcommand = later.map_or_else(|| usual.to_owned(), |at| line.remove(at));
     let line = line.join(" ");
     if matches!(word, "-h" | "--help" | "-V" | "--version" | "help") {
         return None;
@@ -57,7 +59,7 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
         return Some(refused(
             word,
             format!("missing subcommand before the model `{word}`"),
-            format!("tpc plan {line}"),
+            format!("tpc {subcommand} {line}"),
         ));
     }
     let names = program.get_subcommands().map(Command::get_name);
@@ -74,6 +76,23 @@ pub(super) fn misplaced(word: &str, words: &[OsString], program: &Command) -> Op
     Some(refused(word, format!("unknown subcommand `{word}`"), help))
 }
 
+/// True if a word is an option that gives a prompt or starts a chat.
+fn is_prompt(word: &str) -> bool {
+    let option = word.split('=').next().unwrap_or(word);
+    let asking = [
+        "-p",
+        "--prompt",
+        "-sys",
+        "--system-prompt",
+        "-cnv",
+        "--conversation",
+        "-i",
+        "-n",
+        "--predict",
+    ];
+    asking.contains(&option)
+}
+
 /// Subcommands of other programs with the equivalent in tpc.
 const MEANT: &[(&str, &str)] = &[
     (
@@ -87,7 +106,7 @@ const MEANT: &[(&str, &str)] = &[
     ("benchmark perf time", "`tpc bench MODEL` times a model"),
     ("show info", "`tpc inspect MODEL` shows a file's content"),
     ("list ls gpus", "`tpc devices` lists cards"),
-    ("perplexity ppl", "`tpc eval` compares logits with a file"),
+    ("ppl", "`tpc perplexity MODEL -f TEXT` scores a text"),
     ("build", "`tpc compile MODEL -o OUT.tpc` writes an artefact"),
     (
         "split shard",
@@ -123,6 +142,10 @@ mod tests {
         };
         let line = help(&["--devices", "2", "verify", "m.gguf"]);
         assert_eq!(line.as_deref(), Some("tpc verify --devices 2 m.gguf"));
+        let line = help(&["-m", "m.gguf", "-p", "hi", "-n", "5"]);
+        assert_eq!(line.as_deref(), Some("tpc run -m m.gguf -p hi -n 5"));
+        let line = help(&["m.gguf", "-p", "hi there"]);
+        assert_eq!(line.as_deref(), Some("tpc run m.gguf -p 'hi there'"));
         let line = help(&["--devices", "2", "m.gguf"]);
         assert_eq!(line.as_deref(), Some("tpc plan --devices 2 m.gguf"));
     }

@@ -111,7 +111,8 @@ struct Reader<'c> {
     names_engine: bool,
     /// Options with one value.
     given: Vec<Given>,
-    repository: Option<String>,
+    /// The repository of `-hf`, and the position of its word.
+    repository: Option<(String, usize)>,
     file: Option<String>,
 }
 
@@ -130,9 +131,9 @@ impl Reader<'_> {
                 _ => self.said.arguments.push(word),
             }
         }
+        self.take_file()?;
         let notes = overridden(&mut self.said.arguments, &self.given);
         self.said.notes.extend(notes);
-        self.take_repository()?;
         self.told();
         Ok(())
     }
@@ -165,7 +166,11 @@ impl Reader<'_> {
             let optional = own
                 .and_then(Arg::get_num_args)
                 .is_some_and(|n| n.min_values() == 0);
-            let taken = self.words.next_if(|w| !optional && !is_option(w));
+            // Options in one word, such as `-ctk q8_0 -ctv q8_0`, are a value.
+            let several = |w: &OsString| w.to_str().is_some_and(|w| w.contains(' '));
+            let hyphens = own.is_some_and(Arg::is_allow_hyphen_values_set);
+            let taken =
+                (self.words).next_if(|w| !optional && (!is_option(w) || hyphens && several(w)));
             self.said.arguments.extend(taken);
         }
         self.took(own, start);
@@ -173,7 +178,11 @@ impl Reader<'_> {
     }
 
     fn took(&mut self, own: Option<&Arg>, start: usize) {
-        if own.is_some_and(|a| a.get_help_heading() == Some(engine_memory_args::HEADING)) {
+        // `tpc run` drafts, so that it needs the number of drafts itself.
+        let drafts = own.is_some_and(|a| a.get_long() == Some("spec-draft-n-max"))
+            && self.command.get_name() == "run";
+        let heading = own.and_then(Arg::get_help_heading);
+        if heading == Some(engine_memory_args::HEADING) && !drafts {
             let text = self.said.arguments[start..].join(" ".as_ref());
             self.engine_memory.push(text.to_string_lossy().into_owned());
         }
@@ -291,7 +300,7 @@ impl Reader<'_> {
                 format!("`{name}` needs a value"),
                 match foreign.effect {
                     Effect::Repository => format!(
-                        "give a repository and a file in it: {name} USER/NAME -hff FILE.gguf"
+                        "give a repository: {name} USER/NAME:Q4_K_M, or {name} USER/NAME -hff FILE.gguf"
                     ),
                     Effect::Model => format!("give the model: {name} MODEL.gguf"),
                     _ => format!("write {name} VALUE"),
@@ -314,7 +323,7 @@ impl Reader<'_> {
         };
         match foreign.effect {
             Effect::Model => self.said.arguments.push(value.into()),
-            Effect::Repository => self.repository = Some(value),
+            Effect::Repository => self.take_repository(&value),
             Effect::RepositoryFile => self.file = Some(value),
             Effect::Means(option) => self.means(option, &value, &shown, None),
             Effect::Translated(option, translation) => match translation(&value) {
@@ -322,18 +331,22 @@ impl Reader<'_> {
                 Translation::Other(value, why) => self.means(option, &value, &shown, Some(why)),
                 Translation::Dropped(why) => self.ignored.push((shown, why)),
             },
-            Effect::Unplanned(_) if own(self.command, "--temp").is_some() => {
+            Effect::Unplanned(why) if self.changes_results(why) => {
                 if let Some(why) = running::off(name, &value) {
                     self.ignored.push((shown, why));
                     return Ok(());
                 }
+                let command = self.command.get_name();
+                let result = match command {
+                    "perplexity" => "perplexity",
+                    _ => "text",
+                };
                 return Err(refused(
                     name,
                     format!(
-                        "`{shown}` would change the text, but tpc {} does not support it yet",
-                        self.command.get_name()
+                        "`{shown}` would change the {result}, but tpc {command} does not support it yet"
                     ),
-                    "leave out the option; `tpc run --help` lists the options",
+                    format!("leave out the option; `tpc {command} --help` lists the options"),
                 ));
             }
             Effect::Ignored(why) | Effect::Unplanned(why) => {
@@ -352,6 +365,13 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// True if the subcommand runs the model, and options with this reason change its results.
+    fn changes_results(&self, why: &str) -> bool {
+        let scores = self.command.get_name() == "perplexity";
+        own(self.command, "--temp").is_some()
+            || scores && [table::BESIDE, table::POSITIONS].contains(&why)
     }
 
     fn push(&mut self, option: &str, value: &str) {
@@ -377,54 +397,42 @@ impl Reader<'_> {
         self.push(option, value);
     }
 
-    /// True if the subcommand reads tensor data, so that an address is not enough.
-    fn reads_data(&self) -> bool {
-        ["run", "bench", "eval", "compile"].contains(&self.command.get_name())
+    /// Adds the word `hf://REPOSITORY` in place of the option. The last repository counts.
+    fn take_repository(&mut self, repository: &str) {
+        let bare = repository.strip_prefix("hf://").unwrap_or(repository);
+        let word = format!("hf://{bare}").into();
+        let at = match &self.repository {
+            Some((_, at)) => *at,
+            None => self.said.arguments.len(),
+        };
+        match self.said.arguments.get_mut(at) {
+            Some(before) => *before = word,
+            None => self.said.arguments.push(word),
+        }
+        self.repository = Some((bare.to_owned(), at));
     }
 
-    /// Adds the address of the repository's file, if a repository is given.
-    fn take_repository(&mut self) -> Result<(), Diagnostic> {
-        let (repository, file) = (self.repository.take(), self.file.take());
-        let Some(repository) = repository else {
-            return match file {
-                Some(file) => Err(refused(
-                    "-hff",
-                    format!("`-hff {file}` needs a repository"),
-                    format!(
-                        "add -hf USER/NAME, or give the file: tpc {} {}",
-                        self.command.get_name(),
-                        quoted(&file)
-                    ),
-                )),
-                None => Ok(()),
-            };
+    /// Adds the file of `-hff` to the repository's word.
+    fn take_file(&mut self) -> Result<(), Diagnostic> {
+        let Some(file) = self.file.take() else {
+            return Ok(());
+        };
+        let Some((repository, at)) = &self.repository else {
+            return Err(refused(
+                "-hff",
+                format!("`-hff {file}` needs a repository"),
+                format!(
+                    "add -hf USER/NAME, or give the file: tpc {} {}",
+                    self.command.get_name(),
+                    quoted(&file)
+                ),
+            ));
         };
         let name = repository.split(':').next().unwrap_or_default();
-        let at = |file: &str| format!("https://huggingface.co/{name}/resolve/main/{file}");
-        match file {
-            Some(file) => {
-                self.said.arguments.push(at(&file).into());
-                Ok(())
-            }
-            None => {
-                let command = self.command.get_name();
-                let from = format!("https://huggingface.co/{name}/tree/main");
-                let help = match self.reads_data() {
-                    true => format!(
-                        "download a file of {from} and give its path: tpc {command} FILE.gguf; tpc plan also takes its address: \
-                         tpc plan {}",
-                        at("FILE.gguf")
-                    ),
-                    false => format!(
-                        "choose a file of {from} and give its address (only the header is read): tpc {command} {}; or \
-                         add -hff FILE.gguf",
-                        at("FILE.gguf")
-                    ),
-                };
-                let what = "names a repository, but tpc needs a file in it";
-                Err(refused("-hf", format!("`-hf {repository}` {what}"), help))
-            }
+        if let Some(word) = self.said.arguments.get_mut(*at) {
+            *word = format!("hf://{name}/{file}").into();
         }
+        Ok(())
     }
 
     /// Adds notes on options without effect and on missing features.

@@ -19,7 +19,8 @@ pub(crate) fn rows(program: &Command) -> Vec<[String; 2]> {
         let effect = match foreign.effect {
             Effect::Model => "the model: a file or an address".to_owned(),
             Effect::Repository => {
-                "with `-hff FILE`, a file of this Hugging Face repository; without it, tpc asks for the file".to_owned()
+                "a model of this Hugging Face repository: from a cache, or else from the hub"
+                    .to_owned()
             }
             Effect::RepositoryFile => "a file of the repository of `-hf`".to_owned(),
             Effect::Means(to) => format!("`{to}`"),
@@ -32,7 +33,10 @@ pub(crate) fn rows(program: &Command) -> Vec<[String; 2]> {
                 let (has, lacks): (Vec<&str>, Vec<&str>) = names.iter().partition(|n| in_run(n));
                 for (names, of_run) in [(has, "`run` has it"), (lacks, "`run` refuses it")] {
                     if !names.is_empty() {
-                        rows.push([listed(&names), format!("no effect on plans: {why}; {of_run}")]);
+                        rows.push([
+                            listed(&names),
+                            format!("no effect on plans: {why}; {of_run}"),
+                        ]);
                     }
                 }
                 continue;

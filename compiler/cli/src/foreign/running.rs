@@ -53,7 +53,7 @@ pub(super) fn off(name: &str, value: &str) -> Option<&'static str> {
     found.map(|_| OFF_ANYWAY)
 }
 
-/// Meanings by command and option name. An empty command means `run` and `bench`.
+/// Meanings by command and option name. An empty command means every command that runs a model.
 const BY_NAME: &[(&str, &str, Running)] = &[
     (
         "run",
@@ -63,7 +63,9 @@ const BY_NAME: &[(&str, &str, Running)] = &[
     (
         "run",
         "-i --interactive -if --interactive-first -cnv --conversation",
-        Undone("-p asks for one answer; for a chat, leave out -p on a terminal"),
+        Undone(
+            "-p asks for one answer; for a chat, leave out -p on a terminal, or pipe lines with --chat-lines",
+        ),
     ),
     (
         "run",
@@ -134,7 +136,7 @@ const BY_NAME: &[(&str, &str, Running)] = &[
 /// The reason for plans, with the reason for commands that run a model.
 const REASONS: &[(&str, &str)] = &[
     (table::THREADS, "tpc does not use such threads"),
-    (table::SAMPLING, "the tokens are random, not sampled"),
+    (table::SAMPLING, "this command does not sample tokens"),
     (table::LENGTH, "this command does not use the length"),
     (
         table::LOADING,
@@ -152,7 +154,7 @@ const REASONS: &[(&str, &str)] = &[
     ),
     (
         table::DRAFTING,
-        "drafting with a second model is not supported; --spec-type draft-mtp uses the file's own blocks",
+        "only `tpc run` drafts; a draft model runs on the model's devices",
     ),
     (table::BESIDE, "only the model is loaded"),
     (
@@ -161,9 +163,9 @@ const REASONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns the meaning for `run` and `bench`, or `None` if the plan's meaning applies.
+/// Returns the meaning for commands that run a model, or `None` if the plan's meaning applies.
 pub(super) fn meaning(command: &str, name: &str, why: &'static str) -> Option<Running> {
-    if !["run", "bench"].contains(&command) {
+    if !["run", "bench", "perplexity"].contains(&command) {
         return None;
     }
     let is_it = |(of, names, _): &&(&str, &str, Running)| {

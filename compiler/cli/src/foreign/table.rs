@@ -165,9 +165,10 @@ pub(super) const FOREIGN_OPTIONS: &[ForeignOption] = &[
     foreign(Ignored(FITTING), &[groups::FIT_CTX]),
     foreign(Ignored(UNIFIED), &[groups::SPLIT_CACHE]),
     foreign(Ignored(UNIFIED), &[groups::CELLS_PER_SLOT]),
+    foreign(Ignored(DRAFTING), &[groups::DRAFT_MODEL]),
     foreign(
-        Ignored(DRAFTING),
-        &[groups::DRAFT_MODEL, groups::DRAFT_HF_REPO],
+        Translated("--model-draft", repository),
+        &[groups::DRAFT_HF_REPO],
     ),
     foreign(Ignored(DRAFTING), &[groups::DRAFT_PLACEMENT]),
     foreign(Ignored(DRAFTING), &[groups::DRAFT_OVERRIDES]),
@@ -411,6 +412,13 @@ fn devices(value: &str) -> Translation {
 }
 
 /// Translates MiB. From a list, takes the largest value.
+fn repository(value: &str) -> Translation {
+    Translation::Other(
+        format!("hf://{value}"),
+        "the draft model is in a repository",
+    )
+}
+
 fn mebibytes(value: &str) -> Translation {
     let numbers: Option<Vec<u64>> = value.split(',').map(|n| n.trim().parse().ok()).collect();
     match numbers.and_then(|n| n.into_iter().max()?.checked_mul(1 << 20)) {

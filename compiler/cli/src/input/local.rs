@@ -165,10 +165,8 @@ fn cure(path: &Path) -> String {
         if let [_, _] = text.split('/').collect::<Vec<_>>().as_slice()
             && !has_extension(path, "gguf")
         {
-            let repository = text.split(':').next().unwrap_or_default();
             return format!(
-                "check the path; for a Hugging Face repository, give a file: \
-                 https://huggingface.co/{repository}/resolve/main/FILE.gguf"
+                "check the path; for a Hugging Face repository, write -hf {text}; `tpc models` lists the models here"
             );
         }
         return format!(

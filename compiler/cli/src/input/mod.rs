@@ -1,12 +1,14 @@
 //! Inputs of a command: files, folders, addresses.
 //!
 //! - `local` finds models at paths;
+//! - `stored` finds models in the caches of other programs, and downloads them;
 //! - `web` reads headers over HTTPS;
 //! - `regular` reads whole files and refuses endless ones;
 //! - `text` reads prompts.
 
 mod local;
 mod regular;
+mod stored;
 mod text;
 mod web;
 
@@ -24,7 +26,8 @@ use super::output::Failure;
 use super::progress::Progress;
 pub(super) use local::is_capture;
 pub(super) use regular::read as read_file;
-pub(super) use text::given_or_piped as text;
+pub(super) use stored::{HubArgs, Need, stores};
+pub(super) use text::{given_or_piped as text, of_file as text_of_file};
 
 /// An open model; tensor data may be missing.
 #[derive(Debug)]
@@ -94,8 +97,18 @@ pub(super) fn open_whole(word: &Path) -> Result<GgufFile, Failure> {
                 address.display_name(),
                 message,
             );
-            Err(Failure::usage(d.help("download the file and give its path; only plan, verify, lint and inspect take an address")))
+            Err(Failure::usage(d.help(downloadable(word))))
         }
+    }
+}
+
+/// Returns the cure for an address in place of a model with data.
+fn downloadable(word: &Path) -> String {
+    match word.to_str().and_then(stored::of_address) {
+        Some((repository, file)) => {
+            format!("tpc downloads files of a hub's repository: -hf {repository} -hff {file}")
+        }
+        None => "download the file and give its path; only plan, verify, lint and inspect take an address".to_owned(),
     }
 }
 
@@ -107,7 +120,7 @@ pub(super) fn with_data(file: GgufFile, word: &Path) -> Result<GgufFile, Failure
     let message = "a header without data cannot run";
     let d = Diagnostic::new(&tpc_diag::codes::NO_TENSOR_DATA, shown(word), message);
     Err(Failure::usage(d.help(
-        "give the whole model; `tpc synth` makes a small one",
+        "give the whole model; `tpc run -hf USER/NAME` downloads one, `tpc synth` makes a small one",
     )))
 }
 
@@ -127,7 +140,7 @@ fn is_compiled(word: &Path) -> Diagnostic {
     let message = format!("{name} is an artefact, but this command needs its model");
     let d = Diagnostic::new(&tpc_diag::codes::COMMAND_LINE, name, message);
     d.help(
-        "give the .gguf file; only run, bench, eval, check, verify, inspect and dump take an artefact",
+        "give the .gguf file; only run, bench, perplexity, eval, check, verify, inspect and dump take an artefact",
     )
 }
 

@@ -3,43 +3,66 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_artefact::{Artefact, KernelRecord, Manifest, Section, sections};
 use tpc_core::format::bytes;
-use tpc_diag::{Diagnostic, codes};
-use tpc_ir::program::Program;
+use tpc_diag::{Diagnostic, FormatVersion, codes};
+use tpc_ir::program::{ArenaKind, Program};
 
 use super::Args;
 use crate::artefact;
 use crate::output::{self, Failure, Format};
 
-#[derive(Serialize)]
-struct Report<'a> {
-    tpc: u32,
+/// The content of an artefact.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ArtefactContent")]
+pub(crate) struct Report<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The file.
     artefact: String,
+    /// The size, in bytes.
     bytes: usize,
+    /// The manifest. The artefact's format sets its keys.
     manifest: &'a Manifest,
+    /// The sections of the file.
     sections: Vec<SectionReport>,
+    /// The largest batches, one per set of addresses.
     shapes: Vec<String>,
+    /// The memory of each place.
     arenas: Vec<ArenaReport>,
+    /// The number of launches by kernel.
     kernels: BTreeMap<&'a str, usize>,
     /// Kernels compiled ahead of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     modules: Vec<&'a KernelRecord>,
 }
 
-#[derive(Serialize)]
+/// A section of an artefact.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ArtefactSection")]
 struct SectionReport {
+    /// The name.
     name: String,
+    /// The offset, in bytes.
     offset: usize,
+    /// The size, in bytes.
     bytes: usize,
 }
 
-#[derive(Serialize)]
+/// Memory of one place.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Arena")]
 struct ArenaReport {
+    /// The place in the program, such as `@dev0`.
     place: String,
+    /// The device's name, or `host`.
     device: String,
+    /// The kind of the content.
+    #[schemars(extend("enum" = ArenaKind::ALL.map(ArenaKind::name)))]
     kind: &'static str,
+    /// The size, in bytes.
     bytes: u64,
 }
 
@@ -74,7 +97,7 @@ fn report<'a>(name: &str, file: &[u8], read: &'a Artefact, found: Vec<Section>) 
         *kernels.entry(&launch.kernel).or_default() += 1;
     }
     Report {
-        tpc: 1,
+        tpc: FormatVersion,
         artefact: name.to_owned(),
         bytes: file.len(),
         manifest: read.manifest(),

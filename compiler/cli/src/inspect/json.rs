@@ -1,54 +1,102 @@
-//! A GGUF file's content as JSON. Keys may be added, never changed.
+//! A model's content as JSON. Keys may be added, never changed.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Selection, order};
+use tpc_diag::FormatVersion;
 use tpc_gguf::{GgufFile, MetaArray, MetaValue};
 
-#[derive(Debug, Serialize)]
-pub(super) struct Report<'f> {
-    tpc: u32,
+/// The output of `tpc inspect` as JSON.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Output<'a> {
+    /// A model file.
+    Model(Report<'a>),
+    /// An artefact.
+    #[expect(
+        dead_code,
+        reason = "only the schema needs it; the report of an artefact is printed alone"
+    )]
+    Artefact(super::artefact::Report<'a>),
+}
+
+/// The content of a model file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ModelContent")]
+pub(crate) struct Report<'f> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The version of GGUF.
     version: u32,
+    /// The byte order.
+    #[schemars(extend("enum" = ["little-endian", "big-endian"]))]
     byte_order: &'static str,
+    /// The alignment of tensor data, in bytes.
     alignment: u64,
+    /// The offset of the first file's tensor data, in bytes.
     data_offset: u64,
+    /// False if the file ends after the header.
     has_data: bool,
+    /// The elements of the listed tensors.
     n_params: u64,
+    /// The bytes of the listed tensors.
     bytes: u64,
+    /// The files of the model.
     files: Vec<FileReport>,
+    /// Missing files of the model.
     missing: Vec<MissingReport<'f>>,
+    /// The metadata by key. Numbers that JSON cannot represent are text.
     metadata: Map<String, Value>,
+    /// The tensors.
     tensors: Vec<TensorReport<'f>>,
 }
 
-#[derive(Debug, Serialize)]
+/// A file of a model.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ModelFile")]
 struct FileReport {
+    /// The path.
     path: String,
     /// The file size; `None` if the server does not report it.
     bytes: Option<u64>,
+    /// The offset of tensor data, in bytes.
     data_offset: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// A missing file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "MissingFile")]
 struct MissingReport<'f> {
+    /// The expected path.
     path: String,
+    /// The number of tensors.
     tensors: usize,
+    /// The first tensor.
     first: &'f str,
+    /// The bytes of the tensors.
     bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
+/// A tensor of a model file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "FileTensor")]
 struct TensorReport<'f> {
+    /// The name.
     name: &'f str,
+    /// The element type.
     #[serde(rename = "type")]
     dtype: &'static str,
+    /// Sizes, axis 0 first.
     ne: [u64; 4],
+    /// The number of axes in the file.
     n_dims: usize,
     /// The file's index in `files`.
     file: usize,
     /// The offset from the file's start, in bytes.
     offset: u64,
+    /// The size, in bytes.
     bytes: u64,
 }
 
@@ -77,7 +125,7 @@ impl<'f> Report<'f> {
         });
         let entries = selection.entries.iter();
         Report {
-            tpc: 1,
+            tpc: FormatVersion,
             version: header.version,
             byte_order: order(file.endianness()),
             alignment: header.alignment,

@@ -7,15 +7,19 @@ mod text;
 use std::path::PathBuf;
 
 use crate::artefact::is_artefact;
-use crate::input::{self, Model};
+use crate::input::{self, HubArgs, Model, Need};
 use crate::output::{self, Failure, Format};
 use crate::values::{self, Parsed, Pattern};
+pub(crate) use json::Output;
 use tpc_gguf::{Endianness, Entry, Header, TensorInfo};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// A GGUF file, any shard of one, its folder, or its address; or an artefact (.tpc).
+    /// A GGUF file, any shard of one, its folder, its address, or a name of `tpc models`; or an artefact (.tpc). `-hf
+    /// USER/NAME[:QUANT]` names a repository.
     model: PathBuf,
+    #[command(flatten)]
+    hub: HubArgs,
     /// List every tensor with its offset.
     #[arg(long, short)]
     verbose: bool,
@@ -63,6 +67,13 @@ fn matching<'a, T>(
     Ok(out)
 }
 
+impl Args {
+    /// Replaces the name of a model by its file or address.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.hub.resolve(&mut self.model, Need::Header)
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if is_artefact(&args.model) {
         return artefact::run(args);
@@ -79,7 +90,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             let listed = args.verbose || args.tensors.is_some();
             output::result(&text::render(&file, &selection, listed))?;
         }
-        Format::Json => output::json(&json::Report::new(&file, &selection))?,
+        Format::Json => output::json(&json::Output::Model(json::Report::new(&file, &selection)))?,
     }
     notes.iter().for_each(output::diagnostic);
     Ok(())

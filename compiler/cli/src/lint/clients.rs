@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::print::{self, Checked};
-use super::{Args, Format, Target, check, finish, settings};
+use super::{Args, Format, Target, check, conclude, finish, settings, sources};
 use crate::args::PlacementArgs;
 use crate::clients::{ANY_MEMORY, capture_program, write};
+use crate::input::HubArgs;
 use crate::output::Failure;
 use tpc_core::report::PlanReport;
 
@@ -14,8 +15,8 @@ pub(crate) struct VerdictArgs {
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    /// Turn findings with these codes, or all `warnings`, into errors; repeatable.
-    #[arg(long, value_name = "warnings|CODE")]
+    /// Turn findings with these codes, all `warnings`, or all `notes` and warnings, into errors; repeatable.
+    #[arg(long, value_name = "warnings|notes|CODE")]
     deny: Vec<String>,
     /// Drop findings with these codes; repeatable.
     #[arg(long, value_name = "CODE")]
@@ -42,6 +43,7 @@ pub(crate) fn verdicts(
 ) -> Result<(), Failure> {
     let args = Args {
         models: Vec::new(),
+        hub: HubArgs::default(),
         graph: None,
         target: None,
         architecture: None,
@@ -52,28 +54,40 @@ pub(crate) fn verdicts(
         command: Vec::new(),
         rpc_command: None,
         capture: None,
+        baseline: None,
+        update_baseline: false,
+        source: None,
         placement: placement.clone(),
     };
     let checked = of_all(captures, &args)?;
-    print::print(args.format, &checked, plans)?;
+    print::print(args.format, &checked, None, plans)?;
     finish(&args, &checked)
 }
 
 fn of_all(captures: &[PathBuf], args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
+    let sources = sources::read(args)?;
     let mut out = Vec::new();
     for capture in captures {
-        let by = |target| {
+        // The folder may be temporary.
+        let key = capture
+            .file_name()
+            .map(|n| n.to_string_lossy().into_owned());
+        let by = |target| -> Result<Checked, Failure> {
             let args = Args {
                 graph: Some(capture.clone()),
                 target,
                 ..args.clone()
             };
-            check(&args, &config, None, None)
+            let mut checked = check(&args, &config, &sources, None, None)?;
+            checked.key = key.clone().unwrap_or_default();
+            Ok(checked)
         };
         out.push(by(None)?);
-        let mut meta = by(Some(Target::GgmlMeta))?;
-        meta.path += " by the rules of ggml's tensor split";
+        let mut meta: Checked = by(Some(Target::GgmlMeta))?;
+        for name in [&mut meta.path, &mut meta.key] {
+            *name += " by the rules of ggml's tensor split";
+        }
         out.push(meta);
     }
     Ok(out)
@@ -88,11 +102,7 @@ pub(super) fn run(args: &Args, command: &str) -> Result<(), Failure> {
             (std::env::temp_dir().join(name), false)
         }
     };
-    let done = write(&captures, &folder).and_then(|paths| {
-        let checked = of_all(&paths, args)?;
-        print::print(args.format, &checked, &[])?;
-        finish(args, &checked)
-    });
+    let done = write(&captures, &folder).and_then(|paths| conclude(args, of_all(&paths, args)?));
     if !is_kept {
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -1,12 +1,14 @@
 //! `tpc lint`: finds mistakes in a model, a capture or a llama.cpp command line, and in their plans.
 
 mod args;
+mod baseline;
 mod clients;
 mod cures;
 mod files;
 mod line;
 mod meta;
 mod print;
+mod sources;
 mod subject;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +25,8 @@ use crate::source::{Cures, Source, Unproved, read_capture};
 pub(super) use args::Args;
 use args::{Format, Target};
 pub(crate) use clients::{VerdictArgs, verdicts};
-pub(crate) use print::Checked;
+pub(crate) use print::{Checked, Output};
+use sources::SourceTree;
 use subject::{EngineLine, Subject};
 use tpc_core::placement::{DeviceList, Placement};
 use tpc_diag::{Diagnostic, Severity, codes as common, message};
@@ -352,6 +355,7 @@ fn policy(args: &Args, config: &Config, file: &Path) -> Result<Policy, Failure> 
 fn check(
     args: &Args,
     config: &Config,
+    sources: &SourceTree,
     file: Option<&Path>,
     line: Option<&Test>,
 ) -> Result<Checked, Failure> {
@@ -367,13 +371,19 @@ fn check(
         // `--allow` does not hide the reason why a file or option is unusable.
         findings.extend(merge(f.diagnostics));
     }
+    if let Some(capture) = subject.source.graph() {
+        sources.locate(capture, &mut findings);
+    }
     let label = subject.line.as_ref().map(|l| l.label.as_str());
     let label = label.filter(|l| !l.is_empty());
     let label = label.map_or_else(String::new, |l| format!(" {l}"));
     let engine = subject.line.as_ref().map(|l| l.build);
+    let path = format!("{}{label}", subject.source.path());
     Ok(Checked {
         engine: engine.map(|build| EngineFacts::new(build, &found.backends)),
-        path: format!("{}{label}", subject.source.path()),
+        key: path.replace('\\', "/"),
+        path,
+        stale: Vec::new(),
         devices: found.devices,
         findings,
         equivalent: subject.line.map(|l| l.equivalent),
@@ -383,18 +393,20 @@ fn check(
 
 pub(super) fn checked(args: &Args) -> Result<Vec<Checked>, Failure> {
     let config = settings(args)?;
+    let sources = sources::read(args)?;
     let files = subjects(args, &config)?;
     let lines = subject::lines(args)?;
     match lines.as_slice() {
         [] => {
             let all = files.iter();
-            all.map(|f| check(args, &config, f.as_deref(), None))
+            all.map(|f| check(args, &config, &sources, f.as_deref(), None))
                 .collect()
         }
         lines => {
             let file = files.first().and_then(Option::as_deref);
             let all = lines.iter();
-            all.map(|l| check(args, &config, file, Some(l))).collect()
+            all.map(|l| check(args, &config, &sources, file, Some(l)))
+                .collect()
         }
     }
 }
@@ -403,9 +415,18 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(command) = &args.rpc_command {
         return clients::run(args, command);
     }
-    let checked = checked(args)?;
-    print::print(args.format, &checked, &[])?;
-    finish(args, &checked)
+    conclude(args, checked(args)?)
+}
+
+/// Compares the findings with the accepted ones, prints them, and updates the list of accepted findings.
+fn conclude(args: &Args, mut checked: Vec<Checked>) -> Result<(), Failure> {
+    let accepted = baseline::judge(args, &mut checked)?;
+    print::print(args.format, &checked, args.baseline.as_deref(), &[])?;
+    finish(args, &checked)?;
+    match accepted {
+        Some(accepted) => accepted.save(),
+        None => Ok(()),
+    }
 }
 
 fn finish(args: &Args, checked: &[Checked]) -> Result<(), Failure> {

@@ -173,7 +173,8 @@ fn without_model(line: &CommandLine) -> Diagnostic {
     let message = "the command does not name a model file";
     let d = Diagnostic::new(&codes::COMMAND_LINE, "-m", message);
     d.help(
-        "add -m MODEL.gguf; if llama.cpp downloads the model, give its file: tpc lint MODEL.gguf -- llama-server -hf …",
+        "add -m MODEL.gguf; if llama.cpp downloads the model, name its repository first: tpc lint -hf USER/NAME -- \
+         llama-server -hf USER/NAME",
     )
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use clap::ValueEnum;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::output::{self, Failure};
@@ -12,7 +13,7 @@ use tpc_core::report::{
     ComparedPlan, Detail, PlanDiff, PlanReport, page, refusal_page, render, render_comparison,
     render_diff,
 };
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::{Diagnostic, FormatVersion, Verdict, codes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
@@ -21,32 +22,58 @@ pub(super) enum Format {
     Ron,
 }
 
-#[derive(Serialize)]
+/// The output of `tpc plan` as JSON or RON.
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Either<'a> {
+pub(crate) enum Output<'a> {
+    /// A plan.
     Plan(&'a PlanReport),
+    /// A model or option that cannot be planned.
+    Refusal(Refusal<'a>),
+    /// Several models: a plan or a refusal for each.
+    Several(Vec<Either<'a>>),
+    /// The changes since the plan of `--diff`.
+    Diff(&'a PlanDiff),
+}
+
+/// A plan or a refusal.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "PlanOrRefusal")]
+pub(crate) enum Either<'a> {
+    /// A plan.
+    Plan(&'a PlanReport),
+    /// A model or option that cannot be planned.
     Refusal(Refusal<'a>),
 }
 
-#[derive(Serialize)]
-struct Refusal<'a> {
-    tpc: u32,
+/// The report on a model or option that cannot be planned. In contrast to a plan, it lacks `split_mode`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(extend("not" = {"required": ["split_mode"]}))]
+pub(crate) struct Refusal<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The model.
     model: RefusedModel<'a>,
-    verdict: &'static str,
+    /// Always `error`.
+    verdict: Verdict,
+    /// The reasons.
     diagnostics: &'a [Diagnostic],
 }
 
-#[derive(Serialize)]
+/// A model that cannot be planned.
+#[derive(Serialize, JsonSchema)]
 struct RefusedModel<'a> {
+    /// The file.
     path: &'a str,
 }
 
 impl<'a> Refusal<'a> {
     fn new(path: &'a str, diagnostics: &'a [Diagnostic]) -> Refusal<'a> {
         Refusal {
-            tpc: 1,
+            tpc: FormatVersion,
             model: RefusedModel { path },
-            verdict: "error",
+            verdict: Verdict::Error,
             diagnostics,
         }
     }
@@ -56,31 +83,25 @@ impl Format {
     pub(super) fn diff(self, diff: &PlanDiff) -> Result<String, Failure> {
         match self {
             Format::Table => Ok(render_diff(diff, output::width())),
-            Format::Json => json(diff),
-            Format::Ron => ron(diff),
+            Format::Json | Format::Ron => self.object(&Output::Diff(diff)),
         }
     }
 
     pub(super) fn several(self, all: &[ComparedPlan<'_>]) -> Result<String, Failure> {
-        let each = || -> Vec<Either<'_>> {
-            let all = all.iter().map(|c| match c.plan {
-                Ok(plan) => Either::Plan(plan),
-                Err(diagnostics) => Either::Refusal(Refusal::new(c.path, diagnostics)),
-            });
-            all.collect()
-        };
-        match self {
-            Format::Table => Ok(render_comparison(all, output::width())),
-            Format::Json => json(&each()),
-            Format::Ron => ron(&each()),
+        if self == Format::Table {
+            return Ok(render_comparison(all, output::width()));
         }
+        let each = all.iter().map(|c| match c.plan {
+            Ok(plan) => Either::Plan(plan),
+            Err(diagnostics) => Either::Refusal(Refusal::new(c.path, diagnostics)),
+        });
+        self.object(&Output::Several(each.collect()))
     }
 
     pub(super) fn plan(self, report: &PlanReport, detail: Detail) -> Result<String, Failure> {
         match self {
             Format::Table => Ok(render(report, output::width(), detail)),
-            Format::Json => json(report),
-            Format::Ron => ron(report),
+            Format::Json | Format::Ron => self.object(&Output::Plan(report)),
         }
     }
 
@@ -90,11 +111,23 @@ impl Format {
         path: &str,
         diagnostics: &[Diagnostic],
     ) -> Result<Option<String>, Failure> {
-        let refusal = Refusal::new(path, diagnostics);
+        let refusal = || Output::Refusal(Refusal::new(path, diagnostics));
         match self {
             Format::Table => Ok(None),
-            Format::Json => json(&refusal).map(Some),
-            Format::Ron => ron(&refusal).map(Some),
+            Format::Json | Format::Ron => self.object(&refusal()).map(Some),
+        }
+    }
+
+    /// Formats an object as RON, or else as JSON.
+    fn object(self, value: &Output<'_>) -> Result<String, Failure> {
+        match self {
+            Format::Ron => {
+                let pretty = ron::ser::PrettyConfig::new();
+                Ok(serialised(ron::ser::to_string_pretty(value, pretty))? + "\n")
+            }
+            Format::Table | Format::Json => {
+                Ok(serialised(serde_json::to_string_pretty(value))? + "\n")
+            }
         }
     }
 }
@@ -115,15 +148,6 @@ pub(super) fn write_refusal_page(
 ) -> Result<(), Failure> {
     let html = serialised(refusal_page(path, diagnostics))?;
     output::replace(file, html.as_bytes())
-}
-
-fn json(value: &impl Serialize) -> Result<String, Failure> {
-    Ok(serialised(serde_json::to_string_pretty(value))? + "\n")
-}
-
-fn ron(value: &impl Serialize) -> Result<String, Failure> {
-    let pretty = ron::ser::PrettyConfig::new();
-    Ok(serialised(ron::ser::to_string_pretty(value, pretty))? + "\n")
 }
 
 fn serialised(text: Result<String, impl Display>) -> Result<String, Failure> {

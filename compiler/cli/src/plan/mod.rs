@@ -2,17 +2,22 @@
 
 mod calibrate;
 mod earlier;
+mod emit;
 mod formats;
 mod one;
 mod several;
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
+
 use crate::args::PlacementArgs;
 use crate::beside::BesideArgs;
 use crate::output::Failure;
 use crate::source::SourceArgs;
 use formats::Format;
+pub(crate) use formats::Output;
+use tpc_core::report::emit::EMITTERS;
 use tpc_core::report::{Detail, PlanReport};
 use tpc_diag::{Diagnostic, codes};
 
@@ -39,6 +44,19 @@ pub(super) struct Args {
     /// Show changes since an earlier plan, the output of `--format json`. Differences are not errors.
     #[arg(long, value_name = "OLD.json", conflicts_with = "why")]
     diff: Option<PathBuf>,
+    /// Write a configuration that starts llama.cpp with the plan: llama-server (a shell script), llama-swap, compose,
+    /// systemd or k8s-lws (a Kubernetes LeaderWorkerSet).
+    #[arg(
+        long,
+        value_name = "TARGET",
+        value_parser = PossibleValuesParser::new(EMITTERS.iter().map(|e| e.name)),
+        hide_possible_values = true,
+        conflicts_with_all = ["format", "why", "diff", "verbose"]
+    )]
+    emit: Option<String>,
+    /// Container image for --emit compose and k8s-lws [default: llama.cpp's image for the devices].
+    #[arg(long, value_name = "IMAGE", requires = "emit")]
+    emit_image: Option<String>,
     /// Fit the machine's speeds to measurements: output of llama-bench (md, json, jsonl, csv) or a log of llama-server.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
@@ -58,6 +76,18 @@ pub(super) struct Args {
 struct Job {
     source: SourceArgs,
     placement: PlacementArgs,
+}
+
+impl Args {
+    /// Replaces names of models by their files or addresses.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.source.resolve()?;
+        self.source.resolve_all(&mut self.more)?;
+        match self.beside.draft_mut() {
+            Some(draft) => self.source.resolve_beside(draft),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Job {
@@ -89,6 +119,8 @@ pub(super) fn of_capture(path: &Path, placement: &PlacementArgs) -> Vec<PlanRepo
         why: Vec::new(),
         html: None,
         diff: None,
+        emit: None,
+        emit_image: None,
         calibrate: None,
         write_topology: None,
         allow_unproved: false,
@@ -110,13 +142,15 @@ pub(super) fn table(plan: &PlanReport) -> Result<String, Failure> {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     match Job::all(args).as_slice() {
         [one] => one::run(args, one),
-        _ if args.write_topology.is_some() => {
-            let message = "--write-topology needs one plan, but the command makes several";
-            let d = Diagnostic::new(&codes::COMMAND_LINE, "--write-topology", message);
-            Err(Failure::usage(d.help(
-                "give one model, one list of devices and one context",
-            )))
-        }
+        _ if args.write_topology.is_some() => Err(needs_one("--write-topology")),
+        _ if args.emit.is_some() => Err(needs_one("--emit")),
         several => several::run(args, several),
     }
+}
+
+/// Refuses an option that needs a single plan.
+fn needs_one(option: &str) -> Failure {
+    let message = format!("{option} needs one plan, but the command makes several");
+    let d = Diagnostic::new(&codes::COMMAND_LINE, option, message);
+    Failure::usage(d.help("give one model, one list of devices and one context"))
 }

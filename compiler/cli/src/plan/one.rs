@@ -1,11 +1,12 @@
 use tpc_ir::Value;
 
 use super::formats::{Format, write_page, write_refusal_page};
-use super::{Args, Job, calibrate, earlier};
+use super::{Args, Job, calibrate, earlier, emit};
 use crate::output::{self, Failure};
 use crate::source::{Source, Unproved};
 use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::Placement;
+use tpc_core::report::emit::Emitter;
 use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
 use tpc_lint::{lint_servers, plan_report};
@@ -113,12 +114,17 @@ pub(super) fn run(args: &Args, job: &Job) -> Result<(), Failure> {
         1 => Detail::Full,
         _ => Detail::EveryTensor,
     };
-    let text = match &earlier {
-        Some(earlier) => args.format.diff(&earlier.compared_with(&report)?)?,
-        None => args.format.plan(&report, detail)?,
-    };
-    output::result(&text)?;
     let errors = has_errors(&report.diagnostics);
+    let target = args.emit.as_deref().and_then(Emitter::named);
+    match (&earlier, target) {
+        // A plan with errors does not run.
+        (_, Some(_)) if errors => {}
+        (_, Some(target)) => emit::print(args, target, (&report, &plan.placement))?,
+        (Some(earlier), None) => {
+            output::result(&args.format.diff(&earlier.compared_with(&report)?)?)?;
+        }
+        (None, None) => output::result(&args.format.plan(&report, detail)?)?,
+    }
     let mut diagnostics = report.diagnostics;
     if args.format == Format::Table && earlier.is_none() {
         // The table of split modes already shows this.

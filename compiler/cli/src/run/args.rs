@@ -7,6 +7,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_engine::ExecutorKind;
 use tpc_ir::DType;
 
+use super::draft_args::DraftArgs;
 use super::embedding_args::EmbeddingArgs;
 use super::kept::KeptArgs;
 use super::sampling::SamplingArgs;
@@ -63,6 +64,9 @@ pub(crate) struct Args {
     /// Continue the text without the file's chat template.
     #[arg(long, visible_alias = "no-chat", alias = "no-conversation")]
     pub(super) raw: bool,
+    /// Answer each line of standard input as a message of one chat, with the commands /clear and /exit.
+    #[arg(long, conflicts_with_all = ["prompt", "prompts", "file", "tokens", "raw"])]
+    pub(super) chat_lines: bool,
     /// Continue after a token that ends an answer.
     #[arg(long)]
     pub(super) ignore_eos: bool,
@@ -82,6 +86,8 @@ pub(crate) struct Args {
     pub(super) embedding: EmbeddingArgs,
     #[command(flatten)]
     pub(super) kept: KeptArgs,
+    #[command(flatten)]
+    pub(super) drafts: DraftArgs,
     #[command(flatten)]
     pub(super) sampling: SamplingArgs,
     #[command(flatten)]
@@ -112,6 +118,9 @@ impl Args {
 pub(super) struct TokenIds(pub(super) Vec<u32>);
 
 fn token_ids(text: &str) -> Result<TokenIds, Diagnostic> {
+    if text.is_empty() {
+        return Ok(TokenIds(Vec::new()));
+    }
     let ids: Result<Vec<u32>, _> = text.split(',').map(|id| id.trim().parse()).collect();
     ids.map(TokenIds).map_err(|_| {
         let message = format!("--tokens must be token ids, not `{text}`");
@@ -148,6 +157,17 @@ fn keep(text: &str) -> Result<Keep, Diagnostic> {
             let message = format!("--keep must be a number of tokens, not `{text}`");
             let d = Diagnostic::new(&codes::COMMAND_LINE, "--keep", message);
             Err(d.help("give a number such as 4; -1 keeps the prompt"))
+        }
+    }
+}
+
+impl Args {
+    /// Replaces names of models by their files or addresses.
+    pub(crate) fn resolve(&mut self) -> Result<(), Failure> {
+        self.subject.resolve()?;
+        match &mut self.drafts.model_draft {
+            Some(draft) => self.subject.resolve_other(draft),
+            None => Ok(()),
         }
     }
 }

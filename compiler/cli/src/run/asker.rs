@@ -13,13 +13,14 @@ use super::args::{Args, TokenIds};
 use crate::input;
 use crate::output::{self, Console, Failure};
 
-/// True if the user types prompts on a terminal.
+/// True if prompts are the lines of a terminal or, with `--chat-lines`, of standard input.
 fn chats(args: &Args) -> bool {
-    args.tokens.is_empty()
-        && args.prompt.is_empty()
-        && args.file.is_none()
-        && args.prompts.is_none()
-        && io::stdin().is_terminal()
+    args.chat_lines
+        || args.tokens.is_empty()
+            && args.prompt.is_empty()
+            && args.file.is_none()
+            && args.prompts.is_none()
+            && io::stdin().is_terminal()
 }
 
 /// Returns the file's tokenizer, or `None` if the prompts are token ids.
@@ -75,7 +76,7 @@ impl<'t> Asker<'_, 't> {
     }
 
     /// Returns the tokens of all prompts, or an empty list for a chat. A single text continues the conversation of
-    /// `prompter`.
+    /// `prompter`. An empty prompt continues the text of `--load`.
     pub(super) fn prompts(&self, prompter: &mut Prompter<'t>) -> Result<Vec<Vec<u32>>, Failure> {
         let args = self.args;
         if chats(args) {
@@ -86,6 +87,9 @@ impl<'t> Asker<'_, 't> {
         let console = Console::default();
         let of_text = |text: &String| Ok(self.prompter()?.prompt(text, &console)?);
         let mut out = match texts.as_slice() {
+            [one] if one.is_empty() && args.kept.goes_on() && !prompter.is_conversation() => {
+                vec![Vec::new()]
+            }
             [one] => vec![prompter.prompt(one, &console)?],
             several => several
                 .iter()
@@ -97,7 +101,7 @@ impl<'t> Asker<'_, 't> {
             let d = Diagnostic::new(&codes::COMMAND_LINE, option, what);
             Err(Failure::usage(d.help(help)))
         };
-        if out.iter().any(Vec::is_empty) {
+        if out.iter().any(Vec::is_empty) && !args.kept.goes_on() {
             let help = "give a text, or ids such as `--tokens 1,2,3`";
             return wrong("--prompt", "the prompt is empty", help);
         }
@@ -115,7 +119,7 @@ pub(super) fn texts(args: &Args) -> Result<Vec<String>, Failure> {
         _ if !args.tokens.is_empty() => Vec::new(),
         (Some(path), _) => lines(path)?,
         (None, given) => match (&args.file, given) {
-            (Some(path), _) => vec![whole(path)?],
+            (Some(path), _) => vec![input::text_of_file(path)?],
             (None, []) => vec![input::text(None)?],
             (None, given) if args.escape => given.iter().map(|t| unescaped(t)).collect(),
             (None, given) => given.to_vec(),
@@ -123,25 +127,9 @@ pub(super) fn texts(args: &Args) -> Result<Vec<String>, Failure> {
     })
 }
 
-/// The maximum size of a file of prompts, in bytes.
-const MAX_PROMPTS: u64 = 256 << 20;
-
 fn refused(path: &Path, message: String, help: &str) -> Failure {
     let d = Diagnostic::new(&codes::FILE_ACCESS, path.display().to_string(), message);
     Failure::usage(d.help(help))
-}
-
-/// Reads a file's text, without the final line break.
-fn whole(path: &Path) -> Result<String, Failure> {
-    let text = String::from_utf8(input::read_file(path, MAX_PROMPTS)?);
-    let mut text = text.map_err(|e| {
-        let message = format!("the text is not UTF-8: {}", e.utf8_error());
-        refused(path, message, "give text in UTF-8")
-    })?;
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    Ok(text)
 }
 
 /// Replaces backslash escapes; keeps unknown ones.
@@ -173,7 +161,7 @@ fn unescaped(text: &str) -> String {
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
     let refused =
         |message: String| refused(path, message, "give UTF-8 text with a prompt per line");
-    let text = whole(path)?;
+    let text = input::text_of_file(path)?;
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     match lines.is_empty() {

@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use tpc_engine::generate::{Conversation, End, Generator, Prompter, Slot};
 
+use super::args::Args;
 use super::finish::finish;
 use super::interrupt::Interrupt;
+use super::messages::Messages;
 use super::stream::{Stream, To};
-use super::terminal::{Terminal, Typed};
+use super::terminal::Typed;
 use crate::output::{self, Console, Failure};
 
 /// The help at the start of a chat.
@@ -22,8 +24,9 @@ pub(super) enum Ended {
     Interrupted,
 }
 
-/// Answers each line typed at a terminal. After an invalid message, prints the error and continues.
+/// Answers each message, until the input ends. After an invalid message, prints the error and continues.
 pub(super) fn talk<'t>(
+    args: &Args,
     generator: &mut Generator<'_>,
     slot: &mut Slot<'t, Stream<'t>>,
     prompter: &mut Prompter<'t>,
@@ -32,11 +35,13 @@ pub(super) fn talk<'t>(
     let say = |text: &str| {
         let _ = io::stderr().lock().write_all(text.as_bytes());
     };
-    say(HOW);
-    let mut terminal = Terminal::open()?;
+    if !args.chat_lines {
+        say(HOW);
+    }
+    let mut messages = Messages::open(args.chat_lines)?;
     let mut conversation = Conversation::of(slot);
     loop {
-        let text = match terminal.next()? {
+        let text = match messages.next()? {
             Typed::Message(text) => text,
             Typed::End => return Ok(Ended::Done),
             Typed::Interrupted => return Ok(Ended::Interrupted),

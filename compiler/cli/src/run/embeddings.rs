@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
-use tpc_diag::{Diagnostic, codes};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tpc_diag::{Diagnostic, FormatVersion, codes};
 use tpc_engine::embed::{Embedder, Normalisation, Pooling};
 use tpc_engine::generate::{PromptOrigin, fits};
 use tpc_engine::{Loader, PreparedModel, check_tokens};
@@ -14,6 +15,62 @@ use super::asker::{texts, tokenizer};
 use super::embedding_args::{EmbeddingArgs, Format};
 use crate::execution;
 use crate::output::{self, Failure};
+
+/// The output of `tpc run --embeddings` as JSON.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum Output<'a> {
+    /// `--embd-output-format array`: the vectors only, as llama-embedding prints them.
+    Vectors(&'a [Vec<f32>]),
+    /// `--embd-output-format json` or `json+`.
+    List(List<'a>),
+}
+
+/// Embeddings in OpenAI's form.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EmbeddingList")]
+pub(crate) struct List<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// Always `list`.
+    #[schemars(extend("const" = "list"))]
+    object: &'static str,
+    /// The embeddings.
+    data: Vec<Embedding<'a>>,
+    /// The cosine of each pair of embeddings, with `json+`.
+    #[serde(rename = "cosineSimilarity", skip_serializing_if = "Option::is_none")]
+    similarities: Option<Vec<Vec<f32>>>,
+}
+
+/// An embedding.
+#[derive(Serialize, JsonSchema)]
+struct Embedding<'a> {
+    /// Always `embedding`.
+    #[schemars(extend("const" = "embedding"))]
+    object: &'static str,
+    /// The position of the text.
+    index: usize,
+    /// The vector.
+    embedding: &'a [f32],
+}
+
+impl<'a> List<'a> {
+    fn new(vectors: &'a [Vec<f32>], similarities: Option<Vec<Vec<f32>>>) -> List<'a> {
+        let each = vectors.iter().enumerate();
+        List {
+            tpc: FormatVersion,
+            object: "list",
+            data: each
+                .map(|(index, embedding)| Embedding {
+                    object: "embedding",
+                    index,
+                    embedding,
+                })
+                .collect(),
+            similarities,
+        }
+    }
+}
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let (mut opened, executor) = args.opened()?;
@@ -98,24 +155,18 @@ fn batch(ready: &PreparedModel, longest: usize) -> Result<usize, Failure> {
 }
 
 fn print(asked: &EmbeddingArgs, whole: &str, vectors: &[Vec<f32>]) -> Result<(), Failure> {
-    let objects = || {
-        let each = vectors.iter().enumerate();
-        let each = each.map(|(i, v)| json!({"object": "embedding", "index": i, "embedding": v}));
-        each.collect::<Vec<_>>()
-    };
     match asked.embd_output_format {
         Format::Text => output::result(&table(asked, whole, vectors)),
         Format::Raw => {
             let lines = vectors.iter().map(|v| line(asked, v) + "\n");
             output::result(&lines.collect::<String>())
         }
-        Format::Array => output::json(&vectors),
-        Format::Json => output::json(&json!({"object": "list", "data": objects()})),
-        Format::JsonSimilarities => output::json(&json!({
-            "object": "list",
-            "data": objects(),
-            "cosineSimilarity": similarities(vectors),
-        })),
+        Format::Array => output::json(&Output::Vectors(vectors)),
+        Format::Json => output::json(&Output::List(List::new(vectors, None))),
+        Format::JsonSimilarities => output::json(&Output::List(List::new(
+            vectors,
+            Some(similarities(vectors)),
+        ))),
     }
 }
 

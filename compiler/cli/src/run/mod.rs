@@ -2,8 +2,9 @@
 //!
 //! - `asker` reads the prompts;
 //! - `stream` writes an answer token by token, `interrupt` stops the answer, `speed` prints its speed;
-//! - `chat` answers each line typed at a terminal;
+//! - `chat` answers each of the `messages` typed at a terminal or piped;
 //! - `embeddings` prints embeddings instead of answers;
+//! - `drafts` loads the sources of drafts;
 //! - `kept` has the options for session files.
 //!
 //! `tpc_engine::generate` converts texts to prompts and generates.
@@ -11,11 +12,14 @@
 mod args;
 mod asker;
 mod chat;
+mod draft_args;
+mod drafts;
 mod embedding_args;
 mod embeddings;
 mod finish;
 mod interrupt;
 mod kept;
+mod messages;
 mod sampling;
 mod speed;
 mod stream;
@@ -26,7 +30,9 @@ use std::time::{Duration, Instant};
 
 use tpc_diag::Diagnostic;
 use tpc_engine::generate::{Generator, PromptOrigin, Prompter, Slot, Speed, WhenFull, fits};
+use tpc_engine::session_file::SessionFile;
 use tpc_engine::{AnySession, Loader, PreparedModel};
+use tpc_gguf::GgufFile;
 use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
@@ -36,6 +42,9 @@ pub(super) use args::Args;
 use args::MaxTokens;
 use asker::{Asker, tokenizer};
 use chat::Ended;
+use draft_args::Wanted;
+use drafts::Draft;
+pub(crate) use embeddings::Output;
 use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
 use stream::{Stream, To};
@@ -54,7 +63,7 @@ fn generate(args: &Args) -> Result<(), Failure> {
     let begun = Instant::now();
     let (opened, executor) = args.opened()?;
     let file = &opened.file;
-    let tokenizer = tokenizer(args, file)?;
+    let tokenizer = vocabulary(args, &opened)?;
     let asker = Asker {
         args,
         file,
@@ -64,27 +73,25 @@ fn generate(args: &Args) -> Result<(), Failure> {
     let mut prompter = asker.prompter()?;
     let turns = kept.as_ref().and_then(|kept| kept.turns.as_deref());
     prompter.resume(turns.unwrap_or_default());
-    let (prompts, ready) = (asker.prompts(&mut prompter)?, opened.plan()?);
+    let (mut prompts, ready) = (asker.prompts(&mut prompter)?, opened.plan()?);
     asker.in_vocabulary(ready.n_vocab)?;
     may_run(args, &ready)?;
     let batch = ready.ubatch.max(1);
-    // The logits of a sequence: one row for the next token, and one per draft.
-    let rows = ready.n_draft + 1;
-    let most = ready.outputs.map_or(batch, |n| n / rows).min(batch);
-    let slots = slots(&opened, prompts.len(), most);
+    let (slots, wanted, outputs) = sizes(args, &opened, &ready, prompts.len())?;
     let interrupt = Interrupt::listen();
+    let options = (args.engine).executor_options(executor, ready.n_devices())?;
     let loader = Loader {
         name: args.subject.path(),
         file,
         model: &ready,
         ctx_size: usize::MAX,
         batch,
-        outputs: slots.saturating_mul(rows),
+        outputs,
         sequences: slots,
-        executor: (args.faults)
-            .apply((args.engine).executor_options(executor, ready.n_devices())?)?,
+        executor: args.faults.apply(options)?,
     };
     let n_ctx = loader.sequence_ctx_size();
+    let draft = Draft::open(args, &loader)?;
     execution::beyond_training(file, n_ctx).inspect(output::diagnostic);
     let begin = Begin {
         args,
@@ -94,12 +101,13 @@ fn generate(args: &Args) -> Result<(), Failure> {
     };
     // Check sampling settings before loading.
     let mut first = begin.slot(0, Stream::of(&prompter, To::Output))?;
-    let mut session = execution::load(loader, &args.engine)?;
+    let mut session = execution::load(loader.clone(), &args.engine)?;
+    let mut draft = draft.load(args, &loader)?;
     let loaded = begun.elapsed();
     let (when_full, unshifted) = when_full(args, &mut session)?;
-    args.kept.check(&session)?;
-    if let Some(kept) = kept {
-        kept.load(&mut session, &mut first, file)?;
+    restore(args, kept.as_ref(), &mut session, &mut first, file)?;
+    if let Some(kept) = kept.as_ref().filter(|_| args.kept.goes_on()) {
+        go_on(kept, &first.read, &mut prompts, &mut prompter)?;
     }
     let stop = || interrupt.ends_work();
     let mut generator = Generator {
@@ -108,27 +116,73 @@ fn generate(args: &Args) -> Result<(), Failure> {
         stop: &stop,
         ..Generator::new(&mut session, n_ctx, batch)
     };
-    if prompts.is_empty() && args.kept.goes_on() {
-        prompter.resume_text(&first.read);
-    }
-    let generated = &mut generator;
+    drafts::add(&mut generator, &wanted, draft.as_mut());
     let ended = match prompts.as_slice() {
-        [] => chat::talk(generated, &mut first, &mut prompter, &interrupt),
+        [] => chat::talk(args, &mut generator, &mut first, &mut prompter, &interrupt),
+        [one] => {
+            let _work = interrupt.work();
+            answer(&mut generator, &mut first, one, &mut prompter).map(|()| Ended::Done)
+        }
         several => {
             let _work = interrupt.work();
-            let answered = match several {
-                [one] => answer(generated, &mut first, one, &mut prompter),
-                several => answers(generated, &begin, &prompter, several, slots),
-            };
-            answered.map(|()| Ended::Done)
+            answers(&mut generator, &begin, &prompter, several, slots).map(|()| Ended::Done)
         }
     };
     let speed = generator.speed;
+    let ended = ended.map_err(|failure| execution::explain_logits(failure, file));
+    drop(generator);
     // Save a chat even after an error.
     if ended.is_ok() || prompts.is_empty() {
         args.kept.save(&session, &first, (file, prompter.turns()))?;
     }
+    execution::busy(&session).inspect(output::diagnostic);
     end(ended, &speed, loaded)
+}
+
+/// Loads a saved session, after a check that the session can be saved.
+fn restore(
+    args: &Args,
+    kept: Option<&SessionFile>,
+    session: &mut AnySession<'_>,
+    first: &mut StreamSlot<'_>,
+    file: &GgufFile,
+) -> Result<(), Failure> {
+    args.kept.check(session)?;
+    if let Some(kept) = kept {
+        kept.load(session, first, file)?;
+    }
+    Ok(())
+}
+
+/// Puts the saved text in place of an empty prompt, or before the first line of a chat. `read` are the tokens in the
+/// caches.
+fn go_on(
+    kept: &SessionFile,
+    read: &[u32],
+    prompts: &mut [Vec<u32>],
+    prompter: &mut Prompter<'_>,
+) -> Result<(), Failure> {
+    let text = || [read, &kept.unread].concat();
+    match prompts {
+        [] => prompter.resume_text(&text()),
+        [prompt] if prompt.is_empty() => *prompt = text(),
+        _ => {}
+    }
+    if prompts.iter().any(Vec::is_empty) {
+        let d = Diagnostic::new(
+            &tpc_diag::codes::COMMAND_LINE,
+            "--load",
+            "the saved session is empty",
+        );
+        return Err(Failure::usage(d.help("give a text: -p TEXT")));
+    }
+    Ok(())
+}
+
+/// Returns the tokenizer like [`tokenizer`]. If the vocabulary is missing because the file is not a language model, the
+/// plan's error names the cause.
+fn vocabulary(args: &Args, opened: &Opened) -> Result<Option<Tokenizer>, Failure> {
+    tokenizer(args, &opened.file).map_err(|failure| opened.plan().err().unwrap_or(failure))
 }
 
 /// Prints the speed, and returns the exit status. After a failure before the first token, prints only the error.
@@ -137,6 +191,21 @@ fn end(ended: Result<Ended, Failure>, speed: &Speed, loaded: Duration) -> Result
         let _ = writeln!(io::stderr().lock(), "{}", speed::line(speed, loaded));
     }
     status(ended?)
+}
+
+/// Returns the number of slots, the wanted drafts, and the tokens with logits per batch.
+fn sizes(
+    args: &Args,
+    opened: &Opened,
+    ready: &PreparedModel,
+    prompts: usize,
+) -> Result<(usize, Wanted, usize), Failure> {
+    let outputs = ready.outputs.unwrap_or(usize::MAX).min(ready.ubatch.max(1));
+    let slots = slots(opened, prompts, outputs / (ready.n_draft + 1));
+    // The logits of a sequence: one row for the next token, and one per draft.
+    let wanted = (args.drafts.wanted(&args.placement)?).at_most((outputs / slots).max(1) - 1);
+    let rows = ready.n_draft.max(wanted.most()) + 1;
+    Ok((slots, wanted, slots.saturating_mul(rows)))
 }
 
 fn slots(opened: &Opened, prompts: usize, most: usize) -> usize {

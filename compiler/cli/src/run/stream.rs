@@ -62,11 +62,8 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// Writes the remaining text, and ends the line.
+    /// Ends the line. Omits the bytes of an incomplete character, for example after `-n` tokens.
     pub(super) fn finish(&mut self) -> Result<(), Error> {
-        if let Form::Text(detokenizer) = &mut self.form {
-            detokenizer.finish(&mut self.text);
-        }
         let ended = match self.text.is_empty() {
             true => self.at_line,
             false => self.text.ends_with('\n'),

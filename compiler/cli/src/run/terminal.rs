@@ -60,12 +60,12 @@ impl Terminal {
 struct Lines;
 
 /// True if the message continues on another line.
-fn goes_on(text: &str) -> bool {
+pub(super) fn goes_on(text: &str) -> bool {
     text.ends_with('\\')
 }
 
 /// Removes the backslashes at line ends.
-fn joined(text: &str) -> String {
+pub(super) fn joined(text: &str) -> String {
     text.replace("\\\n", "\n")
 }
 

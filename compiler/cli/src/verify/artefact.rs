@@ -2,34 +2,35 @@
 
 use std::fmt::Write as _;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_artefact::{Artefact, WindowRecord, codes};
 use tpc_core::pipeline::{Origin, PlanInput};
 use tpc_core::placement::{Placement, parse_spec_type};
-use tpc_diag::{Diagnostic, codes as common};
+use tpc_diag::{Diagnostic, FormatVersion, codes as common};
 use tpc_gguf::GgufFile;
 use tpc_passes::prove::{Proof, prove};
 
-use super::Args;
+use super::json::ProofSize;
+use super::{Args, bits};
 use crate::artefact::{self, Named};
 use crate::output::{self, Failure, Format};
 use crate::progress::Progress;
 
-#[derive(Serialize)]
-struct Report<'a> {
-    tpc: u32,
+/// The verification of an artefact.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "VerifiedArtefact")]
+pub(crate) struct Report<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The file.
     artefact: &'a str,
     /// `proved`; without the model, `verified`.
+    #[schemars(extend("enum" = ["proved", "verified"]))]
     verdict: &'static str,
+    /// The proof's size; absent without the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    proof: Option<Size>,
-}
-
-#[derive(Serialize)]
-struct Size {
-    sections: usize,
-    distinct: usize,
-    terms: usize,
+    proof: Option<ProofSize>,
 }
 
 pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
@@ -51,20 +52,24 @@ pub(super) fn run(args: &Args, named: &Named<'_>) -> Result<(), Failure> {
         None => None,
     };
     match args.format {
-        Format::Text => output::result(&text(&name, &read, proof.as_ref()))?,
+        Format::Text => {
+            let mut out = text(&name, &read, proof.as_ref());
+            if args.bits {
+                let company = tpc_engine::artefact::company_of(&read);
+                out.push('\n');
+                out.push_str(&bits::text(&read.program().graph, company));
+            }
+            output::result(&out)?;
+        }
         Format::Json => output::json(&Report {
-            tpc: 1,
+            tpc: FormatVersion,
             artefact: &name,
             verdict: if proof.is_some() {
                 "proved"
             } else {
                 "verified"
             },
-            proof: proof.as_ref().map(|p| Size {
-                sections: p.sections,
-                distinct: p.distinct,
-                terms: p.terms,
-            }),
+            proof: proof.as_ref().map(ProofSize::from),
         })?,
     }
     if proof.is_none() {

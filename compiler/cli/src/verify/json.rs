@@ -2,71 +2,121 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::NumericCheck;
 use tpc_core::pipeline::CompiledModel;
+use tpc_core::report::BitsReport;
 use tpc_core::shrink::{ResizedAxis, ShrunkModel};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, FormatVersion, Verdict};
 use tpc_numeric::Agreement;
+use tpc_passes::prove::Proof;
 
-#[derive(Serialize)]
-pub(super) struct Report<'a> {
-    tpc: u32,
+/// The verification of a model's plan.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "VerifiedModel")]
+pub(crate) struct Report<'a> {
+    /// Format version.
+    tpc: FormatVersion,
+    /// The model.
     model: Model<'a>,
-    verdict: &'static str,
+    /// `error` if a finding is an error.
+    verdict: Verdict,
+    /// The proof's size; absent if the proof failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<ProofSize>,
+    /// The check by numbers of `--numeric`.
     #[serde(skip_serializing_if = "Option::is_none")]
     numeric: Option<Numeric<'a>>,
+    /// Comparison with one device's logits, bit by bit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits: Option<BitsReport>,
+    /// Findings.
     diagnostics: &'a [Diagnostic],
 }
 
-#[derive(Serialize)]
+/// The verified model.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ModelName")]
 struct Model<'a> {
+    /// The file.
     path: &'a str,
+    /// The name; absent if the model cannot be planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct ProofSize {
+/// The size of a proof.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProofSize {
+    /// The number of sections.
     sections: usize,
+    /// The number of distinct sections.
     distinct: usize,
+    /// The number of terms of the largest section.
     terms: usize,
 }
 
-#[derive(Serialize)]
+impl From<&Proof> for ProofSize {
+    fn from(p: &Proof) -> ProofSize {
+        ProofSize {
+            sections: p.sections,
+            distinct: p.distinct,
+            terms: p.terms,
+        }
+    }
+}
+
+/// The check of a small model by numbers.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "NumericCheck")]
 struct Numeric<'a> {
+    /// The layers of the small model.
     layers: Vec<Layer<'a>>,
+    /// The changed sizes.
     sizes: Vec<Size<'a>>,
+    /// The replaced element types, and the types in their place.
     types: BTreeMap<&'static str, &'static str>,
+    /// The agreement of the results; absent if the check failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     agreement: Option<&'a Agreement>,
 }
 
-#[derive(Serialize)]
+/// A layer of the small model.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SmallLayer")]
 struct Layer<'a> {
+    /// The layer of the model.
     layer: u32,
+    /// The equal layers that this layer represents.
     stands_for: &'a [u32],
 }
 
-#[derive(Serialize)]
+/// A changed size.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChangedSize")]
 struct Size<'a> {
+    /// The tensor.
     tensor: &'a str,
+    /// The axis.
     axis: usize,
+    /// The size in the model.
     from: u64,
+    /// The size in the small model.
     to: u64,
+    /// The part of each device, in the small model.
     parts: &'a [u64],
 }
 
 pub(super) fn refusal<'a>(path: &'a str, diagnostics: &'a [Diagnostic]) -> Report<'a> {
     Report {
-        tpc: 1,
+        tpc: FormatVersion,
         model: Model { path, name: None },
-        verdict: "error",
+        verdict: Verdict::Error,
         proof: None,
         numeric: None,
+        bits: None,
         diagnostics,
     }
 }
@@ -74,7 +124,7 @@ pub(super) fn refusal<'a>(path: &'a str, diagnostics: &'a [Diagnostic]) -> Repor
 impl<'a> Report<'a> {
     pub(super) fn new(
         path: &'a str,
-        verdict: &'static str,
+        verdict: Verdict,
         compiled: &'a CompiledModel,
         check: Option<&'a NumericCheck>,
         diagnostics: &'a [Diagnostic],
@@ -82,15 +132,12 @@ impl<'a> Report<'a> {
         let name = Some(compiled.model.summary.name.as_str());
         let proof = compiled.proof.as_ref().ok();
         Report {
-            tpc: 1,
+            tpc: FormatVersion,
             model: Model { path, name },
             verdict,
-            proof: proof.map(|p| ProofSize {
-                sections: p.sections,
-                distinct: p.distinct,
-                terms: p.terms,
-            }),
+            proof: proof.map(ProofSize::from),
             numeric: check.map(Numeric::new),
+            bits: Some(BitsReport::new(compiled)),
             diagnostics,
         }
     }

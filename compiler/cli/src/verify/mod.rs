@@ -1,7 +1,9 @@
 //! `tpc verify`: proves that the devices' programs compute the model; optionally runs a small model.
 
 mod artefact;
+mod bits;
 mod json;
+mod outputs;
 mod text;
 
 use std::path::PathBuf;
@@ -11,8 +13,9 @@ use crate::artefact::{named, no_second};
 use crate::output::{self, Failure, Format};
 use crate::progress::Progress;
 use crate::source::{Source, SourceArgs};
+pub(crate) use outputs::Output;
 use tpc_core::shrink::ShrunkModel;
-use tpc_diag::{Diagnostic, Severity};
+use tpc_diag::{Diagnostic, Severity, Verdict};
 use tpc_lint::plan_report;
 use tpc_numeric::{self as numeric, Agreement, Feed};
 
@@ -26,6 +29,9 @@ pub(super) struct Args {
     /// Also run a small model with the same split, whole and as programs, and compare the results.
     #[arg(long)]
     numeric: bool,
+    /// Also list the sums whose bits may differ from one device, with reasons.
+    #[arg(long)]
+    bits: bool,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -68,6 +74,17 @@ fn check(source: &Source, found: &mut Vec<Diagnostic>) -> Option<NumericCheck> {
     Some(NumericCheck { shrunk, agreement })
 }
 
+impl Args {
+    /// Replaces names of models by their files or addresses.
+    pub(super) fn resolve(&mut self) -> Result<(), Failure> {
+        self.source.resolve()?;
+        match &mut self.weights {
+            Some(weights) => self.source.resolve_all(std::slice::from_mut(weights)),
+            None => Ok(()),
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let weights = args.weights.as_deref();
     if let Some(named) = (args.source.given()).and_then(|first| named(first, weights)) {
@@ -104,11 +121,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             let proof = compiled.proof.as_ref().ok();
             let proof = proof.map(|p| text::proof(compiled, p, detail));
             let check = check.as_ref().map(|c| text::check(c, detail));
-            let parts: Vec<String> = proof.into_iter().chain(check).collect();
+            let company = compiled.request.storage.company();
+            let bits = args.bits.then(|| bits::text(&compiled.programs, company));
+            let parts: Vec<String> = proof.into_iter().chain(check).chain(bits).collect();
             output::result(&parts.join("\n"))?;
         }
         Format::Json => {
-            let verdict = if failed { "error" } else { "ok" };
+            let verdict = Verdict::of_errors(failed);
             let report = json::Report::new(&path, verdict, compiled, check.as_ref(), &found);
             output::json(&report)?;
         }

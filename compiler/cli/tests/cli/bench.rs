@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value as Json;
 
-use super::support::{Ran, SMALL, Scratch, TPC, json, path, refuses, tpc};
+use super::support::{Ran, SMALL, Scratch, TPC, finished, json, path, refuses, tpc};
 
 const QUICK: [&str; 6] = ["-p", "4,8", "-n", "2", "-r", "2"];
 
@@ -229,7 +229,7 @@ fn kernels_of_emulated_cards_are_timed() {
     command.args(["-t", "1", "-o", "json", "--profile", "-sm", "tensor"]);
     command.args(["--executor", "emulated-cuda", "--devices", "cuda:0,cuda:1"]);
     command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
-    let ran: Ran = command.output().unwrap().into();
+    let ran = finished(&mut command);
     if ran.stderr.contains("TPC0545") {
         return tpc_op_cases::skip(&ran.stderr);
     }

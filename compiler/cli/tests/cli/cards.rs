@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::support::{Ran, Scratch, TPC, refuses, tpc, words};
+use super::support::{Ran, Scratch, TPC, finished, refuses, tpc, words};
 
 /// Builds a folder with a fake driver; prints a message if there is no C compiler.
 fn driver() -> Option<PathBuf> {
@@ -45,7 +45,7 @@ fn run(scratch: &Scratch, driver: &Path, variables: &[(&str, &str)], options: &[
         .env("TPC_NVRTC", "none")
         .env("TPC_CUDA_CACHE", scratch.path("kept"))
         .envs(variables.iter().copied());
-    command.output().unwrap().into()
+    finished(&mut command)
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn cards_are_listed_by_the_driver_where_its_program_is_missing() {
         .arg("devices")
         .env("PATH", "/nowhere")
         .env("LD_LIBRARY_PATH", driver);
-    let ran: Ran = command.output().unwrap().into();
+    let ran = finished(&mut command);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     for card in ["  first, 1.00 MiB", "  second, 1.00 MiB"] {
         assert!(ran.stdout.contains(card), "{}", ran.stdout);
@@ -154,7 +154,7 @@ fn compile(scratch: &Scratch, out: &str, nvrtc: Option<&str>, options: &[&str]) 
     if let Some(nvrtc) = nvrtc {
         command.env("TPC_NVRTC", nvrtc);
     }
-    command.output().unwrap().into()
+    finished(&mut command)
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn an_artefact_for_cards_needs_no_compiler_of_kernels() {
             .env("LD_LIBRARY_PATH", driver)
             .env("FAKE_DEVICES", "1")
             .env("TPC_CUDA_CACHE", scratch.path("kept"));
-        let ran: Ran = command.output().unwrap().into();
+        let ran = finished(&mut command);
         refuses(&ran, 1, "TPC0542");
         assert!(ran.stderr.contains(told), "{}", ran.stderr);
     }

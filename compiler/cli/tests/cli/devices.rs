@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use super::support::{Ran, SMALL, Scratch, TPC, path, plan, refuses, tpc, words};
+use super::support::{Ran, SMALL, Scratch, TPC, finished, path, plan, refuses, tpc, words};
 
 const GIB: u64 = 1 << 30;
 
@@ -20,7 +20,7 @@ fn devices(scratch: &Scratch, script: &str, arguments: &[&str]) -> Ran {
     let mut command = Command::new(TPC);
     command.arg("devices").args(arguments).stdin(Stdio::null());
     command.env("PATH", &folder).env("COLUMNS", "80");
-    command.output().unwrap().into()
+    finished(&mut command)
 }
 
 #[cfg(unix)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 
-use super::support::{Ran, SMALL, Scratch, TPC, plan, refuses, tpc};
+use super::support::{Ran, SMALL, Scratch, TPC, finished, plan, refuses, tpc};
 
 /// Runs `tpc doctor` on emulated devices with a fault.
 fn doctor(fault: &str, arguments: &[&str]) -> Ran {
@@ -17,7 +17,7 @@ fn doctor(fault: &str, arguments: &[&str]) -> Ran {
     command.env("TPC_EMULATED_FAULT", fault);
     command.env_remove("COLUMNS");
     command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
-    command.output().unwrap().into()
+    finished(&mut command)
 }
 
 /// A check of a report: its name, status and finding.
@@ -278,7 +278,7 @@ fn devices_are_measured() {
             .args(["--devices", "cuda:0,cuda:2", "--format", format])
             .stdin(Stdio::null())
             .env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
-        command.output().unwrap().into()
+        finished(&mut command)
     };
     let ran = probe("json");
     let json: Json = serde_json::from_str(&ran.stdout).unwrap();
@@ -313,7 +313,7 @@ fn a_named_compiler_must_run() {
     command.args(["doctor", "--executor", "emulated-cuda", "--quick"]);
     command.args(["--format", "json"]).stdin(Stdio::null());
     command.env("CXX", "/nonexistent/c++");
-    let ran: Ran = command.output().unwrap().into();
+    let ran = finished(&mut command);
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(
         ran.stdout.contains("CXX=/nonexistent/c++"),

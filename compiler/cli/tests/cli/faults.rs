@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use tpc_cuda::dump::{LaunchDump, parse};
 
-use super::support::{Ran, Scratch, TPC, refuses, tpc, words};
+use super::support::{Ran, Scratch, TPC, finished, refuses, tpc, words};
 
 fn with_fault(fault: &str, arguments: &[&str]) -> Ran {
     let mut command = Command::new(TPC);
     command.args(arguments).stdin(Stdio::null());
     command.env("TPC_EMULATED_FAULT", fault);
     command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
-    command.output().unwrap().into()
+    finished(&mut command)
 }
 
 /// Runs a token of a small model on an emulated device.
@@ -173,7 +173,7 @@ fn a_launch_that_does_not_end_ends_the_program() {
     command.env("TPC_EMULATED_FAULT", "hang@5");
     command.env("TPC_LAUNCH_LIMIT", "8");
     command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
-    let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+    let ran = finished(command.stdin(Stdio::null()));
     if cannot_run(&ran) {
         return;
     }
@@ -194,7 +194,7 @@ fn a_launch_that_does_not_end_ends_the_program() {
     command.env("TPC_EMULATED_FAULT", "hang@5");
     command.env("TPC_LAUNCH_LIMIT", "2");
     command.env("TPC_CUDA_CACHE", env!("CARGO_TARGET_TMPDIR"));
-    let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
+    let ran = finished(command.stdin(Stdio::null()));
     assert_eq!(ran.status, 1, "{}", ran.stderr);
     assert!(ran.stderr.contains("TPC0577"), "{}", ran.stderr);
     assert!(
@@ -295,5 +295,5 @@ fn wrong_usage_is_refused() {
     refuses(&tpc(two), 2, "TPC0400");
     let mut command = Command::new(TPC);
     command.args(["replay", model]).env("TPC_LAUNCH_LIMIT", "x");
-    refuses(&command.output().unwrap().into(), 2, "TPC0400");
+    refuses(&finished(&mut command), 2, "TPC0400");
 }

@@ -14,11 +14,14 @@ use super::support::{Ran, SMALL, Scratch, path, tpc, tpc_in, words};
 type Row = (&'static str, i32, &'static str, &'static str);
 
 const OPTIONS: &[Row] = &[
+    ("plan --offline -hf u/n:Q4_K_M", 2, "TPC0446", "tpc models"),
+    ("plan --offline https://h/a.gguf", 2, "TPC0454", "--offline"),
+    ("plan -hf n", 2, "TPC0445", "-hf USER/NAME"),
     (
-        "plan -hf u/n:Q4_K_M",
+        "plan -hf u/n -hff ../f.gguf",
         2,
-        "TPC0400",
-        "/u/n/resolve/main/FILE.gguf",
+        "TPC0445",
+        "-hff FILE.gguf",
     ),
     ("plan -hf", 2, "TPC0400", "-hf USER/NAME -hff FILE.gguf"),
     ("plan -hff f.gguf", 2, "TPC0400", "-hf USER/NAME"),
@@ -62,6 +65,8 @@ const OPTIONS: &[Row] = &[
     ("lint {m} -c 8k,16k", 2, "TPC0400", "give one value"),
     ("plan {m} --engine vllm", 2, "TPC0400", "llama.cpp"),
     ("plan {m} --format yaml", 2, "TPC0400", "json"),
+    ("plan {m} --emit nomad", 2, "TPC0400", "llama-swap"),
+    ("plan {m} --emit-image x", 2, "TPC0400", "--emit"),
     ("plan {m} --spec-type mtp", 2, "TPC0400", "draft-mtp"),
     ("plan {m} -ot x", 2, "TPC0410", "REGEX=PLACE"),
     ("plan {m} -ot (ffn=CPU", 2, "TPC0410", "regex"),
@@ -106,6 +111,7 @@ const OPTIONS: &[Row] = &[
     ("llama-server -m {m}", 2, "TPC0400", "tpc lint --"),
     ("plann {m}", 2, "TPC0400", "plan"),
     ("dump {m} --stage modle", 2, "TPC0400", "model"),
+    ("schema plans", 2, "TPC0400", "plan"),
     ("explain 9999", 2, "TPC0407", "tpc explain"),
     ("explain TPC301O", 2, "TPC0407", "tpc explain"),
     ("completions tcsh", 2, "TPC0400", "zsh"),
@@ -187,7 +193,7 @@ const FILES: &[Row] = &[
         "plan user/name:Q4_K_M",
         2,
         "TPC0100",
-        "resolve/main/FILE.gguf",
+        "-hf user/name:Q4_K_M",
     ),
     (
         "plan huggingface.co/u/n/blob/main/f.gguf",
@@ -282,6 +288,7 @@ const UNDERSTOOD: &[Row] = &[
     ("verify {d}/begun.gguf.part", 0, "TPC0422", "are missing"),
     ("inspect {d}/begun.gguf.part", 0, "TPC0422", "are missing"),
     ("plan {d}/add.jsonl", 0, "TPC0421", "--graph"),
+    ("schema bench", 0, "", ""),
     ("explain 306", 0, "", ""),
     ("explain tpc306", 0, "", ""),
 ];

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use super::support::{Ran, SMALL, Scratch, TPC, path, plan, tpc};
+use super::support::{Ran, SMALL, Scratch, TPC, finished, path, plan, tpc};
 
 #[test]
 fn results_go_to_standard_output_and_diagnostics_to_standard_error() {
@@ -44,7 +44,7 @@ fn colour_is_for_terminals_only() {
         if let Some(v) = value {
             command.env("NO_COLOR", v);
         }
-        let ran = Ran::from(command.output().unwrap());
+        let ran = finished(&mut command);
         assert!(!ran.stderr.contains('\x1b'), "{:?}", ran.stderr);
     }
     for command in [&["plan", "--help"][..], &["plan", "--bogus"]] {
@@ -53,7 +53,7 @@ fn colour_is_for_terminals_only() {
             c.args(command);
             c
         };
-        let ran = Ran::from(command.env("CLICOLOR_FORCE", "1").output().unwrap());
+        let ran = finished(command.env("CLICOLOR_FORCE", "1"));
         assert!(!(ran.stdout + &ran.stderr).contains('\x1b'));
     }
 }

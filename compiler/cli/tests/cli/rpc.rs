@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use super::support::{Scratch, TPC, refuses, tpc};
+use super::validation;
 
 /// The address of a connection's first buffer; the second buffer follows.
 const WEIGHTS: u64 = 1 << 40;
@@ -118,6 +119,7 @@ fn served(options: &[&str], conversations: &[Vec<u8>]) -> (i32, String, String) 
         .unwrap()
         .read_to_string(&mut err)
         .unwrap();
+    validation::check(&[&["rpc"], options].concat(), &out);
     (child.wait().unwrap().code().unwrap(), out, err)
 }
 
@@ -185,7 +187,7 @@ fn what_cannot_be_served_is_refused() {
     let address = taken.local_addr().unwrap().to_string();
     refuses(&rpc(&["--listen", &address]), 2, "TPC0756");
     refuses(&tpc(["rpc"]), 2, "TPC0400");
-    let cards = tpc(["rpc", "--devices", "2x3090"]);
+    let cards = tpc(["rpc", "--devices", "2x3090", "--executor", "cpu"]);
     refuses(&cards, 2, "TPC0401");
     assert!(cards.stderr.contains("--executor cuda"), "{}", cards.stderr);
     let reference = tpc(["rpc", "--devices", "cpu", "--executor", "reference"]);

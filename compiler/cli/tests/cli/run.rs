@@ -206,7 +206,7 @@ fn wrong_usage_is_told() {
         (&["--tokens", "1", "-n", "few"], "TPC0400"),
         (&["--tokens", "1", "-t", "0"], "TPC0400"),
         (&["--tokens", "1", "-t", "1,2"], "TPC0400"),
-        (&["--tokens", "1", "--devices", "2x3090"], "TPC0401"),
+        (&["--tokens", "1", "--devices", "RX 7900 XTX"], "TPC0401"),
         (
             &["--tokens", "1", "--devices", "cuda:0", "--executor", "cpu"],
             "TPC0401",

@@ -170,6 +170,33 @@ fn a_saved_session_goes_on() {
     refuses(&run(&model, &[&begin[..], &exact].concat()), 1, "TPC0576");
 }
 
+#[test]
+fn an_empty_prompt_continues_the_saved_text() {
+    let scratch = Scratch::new();
+    for spec in ["llama-tiny", "mamba2-tiny", "gemma3-tiny"] {
+        let model = small(&scratch, spec);
+        let file = scratch.path("kept.session");
+        let file = file.to_str().unwrap();
+        let begin = ["--tokens", "1,2,3,4,5"];
+        let wanted = run(&model, &[&begin[..], &["-n", "12"]].concat());
+        assert_eq!(wanted.status, 0, "{}", wanted.stderr);
+        let first = run(&model, &[&begin[..], &["-n", "5", "--save", file]].concat());
+        let more = ["--tokens", "", "--load", file, "-n"];
+        // The second run saves a session that the third continues.
+        let second = run(&model, &[&more[..], &["4", "--save", file]].concat());
+        assert!(
+            second.stderr.contains("prompt 1 tokens"),
+            "{}",
+            second.stderr
+        );
+        let third = run(&model, &[&more[..], &["3"]].concat());
+        let parts = [&first, &second, &third].map(|ran| ran.stdout.trim_end());
+        assert_eq!(parts.join(","), wanted.stdout.trim_end(), "{spec}");
+    }
+    let none = ["--tokens", "", "-n", "1"];
+    refuses(&run(&small(&scratch, "llama-tiny"), &none), 2, "TPC0400");
+}
+
 fn saving(model: &Path, options: &[&str]) -> Child {
     Command::new(TPC)
         .args(["run", model.to_str().unwrap(), "--temp", "0", "-t", "1"])

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value as Json;
 
+use super::validation;
+
 pub(crate) const TPC: &str = env!("CARGO_BIN_EXE_tpc");
 
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -65,8 +67,8 @@ impl From<Output> for Ran {
     }
 }
 
-/// Environment variables that the program reads: output width, proxies, a token.
-const VARIABLES: [&str; 8] = [
+/// Environment variables that the program reads: output width, proxies, a token, caches, hubs.
+const VARIABLES: [&str; 16] = [
     "COLUMNS",
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -75,6 +77,14 @@ const VARIABLES: [&str; 8] = [
     "https_proxy",
     "all_proxy",
     "HF_TOKEN",
+    "HF_HOME",
+    "HF_HUB_CACHE",
+    "HF_HUB_OFFLINE",
+    "HF_ENDPOINT",
+    "MODEL_ENDPOINT",
+    "LLAMA_CACHE",
+    "OLLAMA_MODELS",
+    "HUGGINGFACE_HUB_CACHE",
 ];
 
 fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -86,8 +96,29 @@ fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     command
 }
 
+/// Runs a command of the program to its end. JSON on standard output must match the command's schema.
+#[track_caller]
+pub(crate) fn finished(command: &mut Command) -> Ran {
+    let ran: Ran = command.output().unwrap().into();
+    let words: Vec<_> = command.get_args().map(OsStr::to_string_lossy).collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    validation::check(&words, &ran.stdout);
+    ran
+}
+
+#[track_caller]
 pub(crate) fn tpc<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
-    command(arguments).output().unwrap().into()
+    finished(&mut command(arguments))
+}
+
+/// Runs the program with environment variables.
+pub(crate) fn tpc_with<S: AsRef<OsStr>>(
+    variables: &[(&str, &str)],
+    arguments: impl IntoIterator<Item = S>,
+) -> Ran {
+    let mut command = command(arguments);
+    command.envs(variables.iter().copied());
+    command.output().unwrap().into()
 }
 
 pub(crate) fn tpc_in<S: AsRef<OsStr>>(
@@ -95,7 +126,7 @@ pub(crate) fn tpc_in<S: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = S>,
 ) -> Ran {
     let mut command = command(arguments);
-    command.current_dir(folder).output().unwrap().into()
+    finished(command.current_dir(folder))
 }
 
 pub(crate) fn plan(header: &str, options: &str) -> Ran {

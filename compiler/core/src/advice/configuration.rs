@@ -83,7 +83,7 @@ impl Configuration<'_> {
 
 fn whole(units: &[StoredBytes]) -> Vec<Unit> {
     let unit = |u: &StoredBytes| Unit {
-        bytes: u.total() as u64,
+        bytes: (u.total() + u.copies) as u64,
     };
     units.iter().map(unit).collect()
 }

@@ -26,6 +26,8 @@ enum StoredKind {
     Weight,
     Cache,
     State,
+    /// A weight of the prologue that the epilogue reads, too.
+    Copy,
 }
 
 /// A model's stored tensors, with caches of one pair of types.
@@ -56,6 +58,7 @@ impl Leaves {
         let overrides = resolved.layer_placement.overrides;
         let experts: BTreeSet<&str> = prepared.experts();
         let prologue = Prologue::of_graph(graph);
+        let shared = prologue.shared_weights(graph);
         let n = usize::try_from(n_block).unwrap_or(usize::MAX).min(1 << 16);
         let mut all = Vec::new();
         for (inst, data) in graph.insts().filter(|(_, d)| d.op.is_stored()) {
@@ -73,6 +76,14 @@ impl Leaves {
                 Section::Epilogue => n + 1,
             };
             let place = overrides.get(&v).copied();
+            if shared.contains(&v) && place.is_none() {
+                all.push(Leaf {
+                    unit: n + 1,
+                    ty: ty.clone(),
+                    sort: StoredKind::Copy,
+                    place,
+                });
+            }
             all.push(Leaf {
                 unit,
                 ty,
@@ -129,6 +140,7 @@ impl Leaves {
                         StoredKind::Weight => &mut unit.weights,
                         StoredKind::Cache => &mut unit.caches,
                         StoredKind::State => &mut unit.states,
+                        StoredKind::Copy => &mut unit.copies,
                     } += bytes;
                 }
             }

@@ -56,6 +56,7 @@ mod tests {
             weights: 1.0,
             caches: 2.0,
             states: 0.0,
+            copies: 0.0,
         };
         let ends = StoredBytes {
             weights: 4.0,

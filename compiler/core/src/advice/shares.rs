@@ -96,7 +96,7 @@ pub(super) fn count_layers(
     let bytes: Vec<Unit> = units
         .iter()
         .map(|u| Unit {
-            bytes: u.total() as u64,
+            bytes: (u.total() + u.copies) as u64,
         })
         .collect();
     let first = bytes.iter().position(|u| u.bytes > 0).unwrap_or(0).max(1);

@@ -26,6 +26,7 @@ impl WayProfile {
             weights: 1.0,
             caches: 1.0,
             states: 1.0,
+            copies: 1.0,
         };
         WayProfile {
             parts: vec![all; devices],
@@ -47,6 +48,7 @@ impl WayProfile {
                     weights: part(own.weights, whole.weights),
                     caches: part(own.caches, whole.caches),
                     states: part(own.states, whole.states),
+                    copies: 1.0,
                 };
             }
         }

@@ -13,6 +13,8 @@ pub struct Candidate {
     pub estimate: Estimate,
     /// Stored bytes on the fullest device.
     pub fullest: u64,
+    /// Stored bytes on the fullest device, as a fraction of its memory.
+    pub filled: f64,
     /// True if the strategy fits the memory.
     pub fits: bool,
     /// Cost in microseconds: the decoded token's time with prompts and the price of memory.

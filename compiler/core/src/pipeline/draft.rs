@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use tpc_ir::program::SumOrder;
 use tpc_ir::{Budget, Place};
+use tpc_passes::bits::find_differences;
 use tpc_passes::footprint::Footprint;
+use tpc_passes::machine::Engine;
 use tpc_passes::plan::{Estimate, estimate};
 use tpc_passes::prove::prove_within;
 
@@ -17,7 +20,7 @@ use super::ranking::{CompareScope, Ranking};
 use super::strategies::{Strategy, strategy};
 use super::{CompiledModel, ExcludedMode, PlanInput, Way, tensor_limit};
 use crate::placement::{Placement, SplitMode, overridden};
-use tpc_diag::Diagnostic;
+use tpc_diag::{Diagnostic, codes};
 
 /// A plan with verified programs, not yet proved.
 pub struct Draft {
@@ -165,6 +168,22 @@ impl Draft {
     pub(crate) fn is_refused(&self, prepared: &PlanInput, placement: &Placement) -> bool {
         self.mode() == SplitMode::Tensor
             && tensor_limit(placement.engine, &prepared.model, placement).is_some()
+    }
+
+    /// Returns TPC0396 if the placement requires the bits of one device and a sum does not keep them.
+    pub(super) fn bits_error(&self, placement: &Placement) -> Option<Diagnostic> {
+        if placement.sums != SumOrder::OneDevice || placement.engine != Engine::Tpc {
+            return None;
+        }
+        let programs = &self.division.programs;
+        let company = self.strategy.request.storage.company();
+        let found = find_differences(programs, company).into_iter().next()?;
+        let value = programs.value(found.value).name.clone();
+        let op = programs.inst(found.inst).op.name();
+        let of = found.tensor.map_or(String::new(), |t| format!(" of `{t}`"));
+        let message = format!("`{op}`{of} adds in another order than one device");
+        let d = Diagnostic::new(&codes::BITS_NOT_KEPT, value, message);
+        Some(d.help("remove `--deterministic on`, or split by layers: `-sm layer`"))
     }
 
     /// Returns the arena bytes of each place.

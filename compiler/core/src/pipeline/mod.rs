@@ -10,6 +10,7 @@ pub mod engine_memory;
 mod fitting;
 mod memory;
 mod model;
+mod ordered;
 mod origin;
 mod outline;
 mod parallel;

@@ -46,8 +46,8 @@ impl Origin<'_> {
     /// Plans the model and proves the plan.
     ///
     /// # Errors
-    /// Returns the diagnostics of the model or options (TPC0400 for a depth beyond the context), or TPC0390 if the
-    /// verifier rejects the programs.
+    /// Returns the diagnostics of the model or options (TPC0400 for a depth beyond the context), TPC0396 if the bits of
+    /// one device are required and cannot be kept, or TPC0390 if the verifier rejects the programs.
     pub fn compile(self, placement: &Placement) -> Result<CompiledModel, Vec<Diagnostic>> {
         let prepared = self.prepare(placement)?;
         let (depth, cells) = (placement.depth, prepared.caches.n_ctx);
@@ -57,7 +57,11 @@ impl Origin<'_> {
             let cure = format!("give at most {cells}, or a larger context with --ctx-size");
             return Err(vec![d.help(cure)]);
         }
-        Ok(prepared.draft(placement)?.proved(prepared))
+        let draft = prepared.draft(placement)?;
+        match draft.bits_error(placement) {
+            Some(d) => Err(vec![d]),
+            None => Ok(draft.proved(prepared)),
+        }
     }
 
     /// Prepares the graph with the requested caches.

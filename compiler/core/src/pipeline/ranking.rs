@@ -184,6 +184,7 @@ impl PlanInput {
                 mode: way.mode,
                 estimate,
                 fullest: stored.iter().copied().max().unwrap_or(0),
+                filled: filled(&stored, placement),
                 fits,
                 cost,
                 chosen: false,
@@ -245,6 +246,19 @@ fn shortage_us(stored: &[u64], placement: &Placement) -> f64 {
     (0..stored.len()).filter_map(of_device).fold(0.0, f64::max)
 }
 
+/// Returns the filled fraction of the fullest device. The memory of a device is assumed to be [`ASSUMED_MEMORY`] if it
+/// is unknown.
+fn filled(stored: &[u64], placement: &Placement) -> f64 {
+    let of_device = |d: usize| {
+        let usable = placement.topology.device(d).usable_memory();
+        stored[d] as f64 / usable.unwrap_or(ASSUMED_MEMORY).max(1.0)
+    };
+    (0..stored.len()).map(of_device).fold(0.0, f64::max)
+}
+
+/// The memory of a small card in bytes.
+const ASSUMED_MEMORY: f64 = 8e9;
+
 /// Marks fitting candidates whose speeds are within the estimates' error of the chosen candidate's.
 pub(super) fn mark_equals(candidates: &mut [Candidate]) {
     let chosen = candidates.iter().find(|c| c.chosen && c.fits);
@@ -264,6 +278,10 @@ const FASTER: f64 = 1.02;
 /// A faster strategy wins only if the fullest device of the slower strategy holds at least this fraction of its bytes.
 const ROOMIER: f64 = 0.9;
 
+/// A model that fills at most this fraction of one device is not split, unless a split is faster by more than the
+/// estimates' error.
+const ENOUGH: f64 = 0.1;
+
 /// True if `better` fits, is faster at decoding or prompts, and slower at neither. `other` may leave only slightly more
 /// memory free. Groups must be faster by more than the estimates' error.
 fn beats(better: &Candidate, other: &Candidate) -> bool {
@@ -280,8 +298,9 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
 }
 
 /// Returns the position of the strategy to take. `found` is sorted by cost. Costs within the estimates' error of the
-/// minimum are equal. Of equal costs, strategies that no other beats come first, then strategies without groups. The
-/// fewest bytes on the fullest device decide last, because they leave room for context.
+/// minimum are equal. Of equal costs, strategies that no other beats come first, then strategies without groups. If one
+/// device is enough for all equal strategies ([`ENOUGH`]), the strategy of one device is taken; otherwise the fewest
+/// bytes on the fullest device decide, because they leave room for context.
 fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate]) -> usize {
     let of = |i: usize| &candidates[found[i].0.strategy.number];
     let best = of(0);
@@ -297,9 +316,13 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));
+    let equals: Vec<usize> = (0..found.len()).filter(equal).collect();
+    let single = |&&i: &&usize| of(i).mode == SplitMode::None && of(i).filled <= ENOUGH;
+    if let Some(&single) = equals.iter().find(single) {
+        return single;
+    }
     let key = |i: &usize| (beaten(*i), is_hybrid(*i), of(*i).fullest);
-    let equals = (0..found.len()).filter(equal);
-    equals.min_by_key(key).unwrap_or(0)
+    equals.into_iter().min_by_key(key).unwrap_or(0)
 }
 
 fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {

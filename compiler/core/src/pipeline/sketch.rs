@@ -20,10 +20,12 @@ pub struct StoredBytes {
     pub caches: f64,
     /// States other than caches.
     pub states: f64,
+    /// Weights of the prologue that this section reads, too: a copy if the prologue is on another device.
+    pub copies: f64,
 }
 
 impl StoredBytes {
-    /// Sums the bytes of all kinds.
+    /// Sums the bytes of all kinds, without copies.
     pub fn total(&self) -> f64 {
         self.experts + self.weights + self.caches + self.states
     }
@@ -33,6 +35,7 @@ impl StoredBytes {
         self.weights += other.weights;
         self.caches += other.caches;
         self.states += other.states;
+        self.copies += other.copies;
     }
 
     /// Returns the counter for the bytes of an instruction; `None` if the instruction stores none. `experts` are the

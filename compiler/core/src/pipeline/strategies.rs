@@ -116,6 +116,9 @@ pub(super) fn strategy(
     request.tensor_split.clone_from(&placement.tensor_split);
     if mode == SplitMode::None {
         request.tensor_split = None;
+        request
+            .topology
+            .give_processor_to(stages.concat().first().copied());
     }
     // Stages hold layers in proportion to shares, or else to memory if known.
     let memory: Option<Vec<f64>> = (0..placement.devices.len())

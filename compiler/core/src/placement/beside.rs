@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A difference between the tokens of a draft model and the model. The model's value is first.
@@ -12,7 +13,7 @@ pub enum Difference {
 }
 
 /// Bytes of a file at one place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Part {
     /// Weights.
     pub weights: u64,
@@ -46,9 +47,10 @@ impl Part {
 }
 
 /// The memory of an additional file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExtraFileMemory {
-    /// `draft`, `mmproj`, `lora` or `control vector`.
+    /// The kind of file.
+    #[schemars(extend("enum" = ["draft", "mmproj", "lora", "control vector"]))]
     pub what: &'static str,
     /// The file.
     pub file: String,

@@ -3,6 +3,7 @@
 mod beside;
 mod described;
 mod devices;
+mod draft_sources;
 mod engine;
 mod engine_options;
 mod experts;
@@ -20,6 +21,7 @@ mod words;
 pub use beside::{Difference, ExtraFileMemory, Part};
 pub use described::describe;
 pub use devices::{DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, spell_devices};
+pub use draft_sources::{DraftSources, parse_draft_sources};
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use engine_options::EngineOptions;
 pub use experts::HostExperts;

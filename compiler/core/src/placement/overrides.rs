@@ -31,10 +31,6 @@ pub struct Override {
 /// Default maximum of backtracking steps per match.
 const MATCH_STEPS: usize = 100_000;
 
-#[expect(
-    clippy::result_large_err,
-    reason = "callers convert fancy_regex's error immediately"
-)]
 fn compile(pattern: &str, steps: usize) -> Result<Regex, fancy_regex::Error> {
     RegexBuilder::new(pattern).backtrack_limit(steps).build()
 }

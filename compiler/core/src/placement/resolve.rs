@@ -184,6 +184,7 @@ fn units(
 ) -> Vec<Unit> {
     let mut out = vec![Unit::default(); n_layer + 2];
     let prologue = Prologue::of_graph(graph);
+    let shared = prologue.shared_weights(graph);
     for (inst, data) in graph.insts() {
         if !data.op.is_stored() || overrides.contains_key(&data.results[0]) {
             continue;
@@ -195,6 +196,10 @@ fn units(
         };
         let bytes = graph.value(data.results[0]).ty.bytes(batch).unwrap_or(0);
         out[unit].bytes = out[unit].bytes.saturating_add(bytes);
+        if shared.contains(&data.results[0]) {
+            let epilogue = &mut out[n_layer + 1].bytes;
+            *epilogue = epilogue.saturating_add(bytes);
+        }
     }
     out
 }

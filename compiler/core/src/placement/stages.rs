@@ -32,40 +32,70 @@ pub fn by_layers(units: &[Unit], shares: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Divides units in order among stages. Minimises the bytes per weight of the fullest stage. Returns each unit's stage,
-/// ascending. Stages with weight 0 stay empty.
+/// Divides units in order among stages. The first unit is the prologue. Minimises the bytes per weight of the fullest
+/// stage, then the sum over stages of the squared bytes per weight, so that stages have similar work. The prologue reads
+/// only rows of its table, so it is no work. Returns each unit's stage, ascending. Stages with weight 0 stay empty.
 pub fn by_bytes(units: &[Unit], shares: &[f64]) -> Vec<usize> {
     let n = units.len();
     let mut sums = vec![0.0; n + 1];
     for (i, u) in units.iter().enumerate() {
         sums[i + 1] = sums[i] + u.bytes as f64;
     }
+    let load_of = |stage: usize, from: usize, to: usize| (sums[to] - sums[from]) / shares[stage];
     let load = |stage: usize, from: usize, to: usize| match (to - from, shares[stage] > 0.0) {
         (0, _) => 0.0,
         (_, false) => f64::INFINITY,
-        _ => (sums[to] - sums[from]) / shares[stage],
+        _ => load_of(stage, from, to),
     };
-    // best[s][i]: the minimum load with the first i units in the first s stages, and the first unit of the last stage.
-    let mut best = vec![vec![(f64::INFINITY, 0_usize); n + 1]; shares.len() + 1];
+    let (fullest, _) = cheapest(n, shares.len(), f64::max, load);
+    // Sums of floats in another order may differ by rounding.
+    let limit = fullest * (1.0 + 1e-9);
+    let square = |stage: usize, from: usize, to: usize| match load(stage, from, to) {
+        load if load > limit => f64::INFINITY,
+        _ if to <= from.max(1) => 0.0,
+        _ => load_of(stage, from.max(1), to).powi(2) * shares[stage],
+    };
+    let (_, starts) = cheapest(n, shares.len(), |a, b| a + b, square);
+    let mut out = vec![0; n];
+    for (stage, &start) in starts.iter().enumerate() {
+        out[start..].fill(stage);
+    }
+    out
+}
+
+/// Returns the least cost of a division of `n` units among stages, and each stage's first unit. `cost` returns the cost
+/// of the units from `from` to `to` in a stage, which grows with more units; `joined` combines costs of stages.
+fn cheapest(
+    n: usize,
+    stages: usize,
+    joined: impl Fn(f64, f64) -> f64,
+    cost: impl Fn(usize, usize, usize) -> f64,
+) -> (f64, Vec<usize>) {
+    // best[s][i]: the least cost of the first i units in the first s stages, and the first unit of the last stage.
+    let mut best = vec![vec![(f64::INFINITY, 0_usize); n + 1]; stages + 1];
     best[0][0] = (0.0, 0);
-    for stage in 0..shares.len() {
+    for stage in 0..stages {
         for to in 0..=n {
-            for from in 0..=to {
-                let fullest = best[stage][from].0.max(load(stage, from, to));
-                if fullest < best[stage + 1][to].0 {
-                    best[stage + 1][to] = (fullest, from);
+            for from in (0..=to).rev() {
+                let own = cost(stage, from, to);
+                // More units cost at least as much.
+                if own > best[stage + 1][to].0 || own.is_infinite() {
+                    break;
+                }
+                let all = joined(best[stage][from].0, own);
+                if all <= best[stage + 1][to].0 {
+                    best[stage + 1][to] = (all, from);
                 }
             }
         }
     }
-    let mut out = vec![0; n];
+    let mut starts = vec![0; stages];
     let mut to = n;
-    for stage in (0..shares.len()).rev() {
-        let from = best[stage + 1][to].1;
-        out[from..to].fill(stage);
-        to = from;
+    for stage in (0..stages).rev() {
+        to = best[stage + 1][to].1;
+        starts[stage] = to;
     }
-    out
+    (best[stages][n].0, starts)
 }
 
 #[cfg(test)]
@@ -83,6 +113,21 @@ mod tests {
         assert_eq!(shared(&[1, 1, 1, 1], &[3.0, 1.0]), [0, 0, 0, 1]);
         assert_eq!(shared(&[4, 1, 1, 1, 1], &[1.0, 1.0]), [0, 1, 1, 1, 1]);
         assert_eq!(shared(&[1, 1], &[0.0, 1.0, 0.0]), [1, 1]);
+        // The output is larger than the rest: the other stages share the layers.
+        assert_eq!(
+            shared(&[1, 1, 1, 1, 1, 1, 1, 9], &[1.0; 4]),
+            [0, 0, 0, 1, 1, 2, 2, 3]
+        );
+        // A table as large as the output fills its stage.
+        assert_eq!(
+            shared(&[9, 1, 1, 1, 1, 1, 1, 9], &[1.0; 4]),
+            [0, 1, 1, 1, 2, 2, 2, 3]
+        );
+        assert_eq!(
+            shared(&[9, 1, 1, 1, 1, 1, 3, 9], &[1.0; 3]),
+            [0, 1, 1, 1, 1, 1, 1, 2]
+        );
+        assert_eq!(shared(&[0, 0, 1, 1], &[1.0, 1.0]), [0, 0, 0, 1]);
         assert_eq!(shared(&[], &[1.0]), [0; 0]);
         assert_eq!(shared(&[1], &[1.0, 1.0, 1.0]).len(), 1);
     }

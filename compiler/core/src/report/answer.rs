@@ -127,12 +127,17 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     let mut out = wrapped(&model(report), width, 2);
     out.push_str(&wrapped(&machine(report), width, 2));
     out.push('\n');
+    let own = report.engine_build.is_none();
+    let bits = own.then(|| ("bits", report.bits.brief()));
     for (label, text) in [
         ("fits", fits(report)),
         ("speed", speeds(report)),
         ("range", range(report)),
         ("split", split(report)),
-    ] {
+    ]
+    .into_iter()
+    .chain(bits)
+    {
         out.push_str(&wrapped(&format!("{label:<LABEL$}{text}"), width, LABEL));
     }
     out.push('\n');
@@ -362,6 +367,7 @@ fn merits(chosen: &CandidateReport, faster: &CandidateReport) -> &'static str {
         (true, true) => "better for prompts and memory",
         (true, false) => "better for prompts",
         (false, true) => "with more free memory",
+        (false, false) if chosen.name == SplitMode::None.name() => "one device is enough",
         (false, false) => "simpler",
     }
 }

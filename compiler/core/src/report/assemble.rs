@@ -16,6 +16,7 @@ use super::sharding::{devices_at, place_name, sharding_report};
 use super::{copies, drafts, rewriting};
 use crate::pipeline::CompiledModel;
 use crate::placement::{DeviceKind, Placement};
+use tpc_diag::{FormatVersion, Verdict};
 
 impl PlanReport {
     /// Creates the report of a plan for the model at `path`, without findings.
@@ -34,10 +35,10 @@ impl PlanReport {
         let mirrored = copies::by_cause(&copies);
         let choice = compiled.choice();
         PlanReport {
-            tpc: 1,
+            tpc: FormatVersion,
             copies: copies::explain(compiled, &copies, model.bytes),
             model,
-            verdict: "ok",
+            verdict: Verdict::Ok,
             machine,
             commands: Commands::new(path, &placement.machine_words(), placement, compiled),
             split_mode: compiled.mode.name(),

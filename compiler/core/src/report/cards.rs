@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_passes::machine::{Link, MemoryKind};
 
@@ -6,7 +7,7 @@ use crate::cards::{Card, Fabric, MemorySource, RESERVE, between_cards};
 use crate::format::{bytes, printable, wrapped};
 
 /// A card: memory in bytes, bandwidths in bytes per second, arithmetic in operations per second.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CardReport<'a> {
     /// The name.
     pub name: &'a str,
@@ -26,7 +27,8 @@ pub struct CardReport<'a> {
     pub reserve_bytes: u64,
     /// Memory bandwidth.
     pub bandwidth: f64,
-    /// `hbm`, `gddr` or `shared`.
+    /// The kind of memory.
+    #[schemars(extend("enum" = ["hbm", "gddr", "shared"]))]
     pub memory_kind: Option<&'static str>,
     /// Operations per second that plans assume.
     pub flops: f64,
@@ -55,9 +57,10 @@ pub struct CardReport<'a> {
 }
 
 /// Links other than PCI Express.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct FabricReport {
-    /// `switch`, `mesh` or `bridge`.
+    /// The kind of link.
+    #[schemars(extend("enum" = ["switch", "mesh", "bridge"]))]
     pub kind: &'static str,
     /// Bytes per second in both directions of all links together.
     pub bandwidth: f64,

@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_passes::machine::{Backend, Engine, Topology};
 
@@ -5,9 +6,10 @@ use crate::calibration::band_table;
 use crate::pipeline::{Breakdown, Estimate};
 
 /// Estimated times in microseconds, and speeds of one sequence.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EstimateReport {
     /// The engine.
+    #[schemars(extend("enum" = Engine::ALL.map(Engine::name)))]
     pub engine: &'static str,
     /// Tokens in the cache before the decoded token, and before the prompt.
     pub depth: u64,
@@ -34,7 +36,7 @@ pub struct EstimateReport {
 }
 
 /// A range of speeds around an estimate. If calibrated, it contains 90 % of measured speeds.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct BandReport {
     /// Half the width of the range, as
     /// ln(estimated / measured)
@@ -93,7 +95,7 @@ impl EstimateReport {
 }
 
 /// Parts of the time of a decoded token, in microseconds.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct BreakdownReport {
     /// Products with weights.
     pub weights_us: f64,

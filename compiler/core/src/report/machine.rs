@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_passes::machine::{DeviceProfile, Link, PairLink, Topology};
 
 use crate::placement::{DeviceKind, Placement};
 
 /// The machine of a plan. Memory is in bytes, bandwidth in bytes per second, arithmetic in operations per second.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct MachineReport {
     /// Profiles of the devices.
     pub devices: Vec<DeviceProfile>,

@@ -1,7 +1,7 @@
 //! The report of a plan, as tables, JSON, RON, a page or a drawing.
 //!
 //! [`PlanReport`] has all facts of a plan in serialisable form. Each renderer is a module that reads the report, or the
-//! plan for graphs. The caller adds the findings.
+//! plan for graphs. The caller adds the findings. [`emit`] writes configurations of other programs.
 
 mod answer;
 mod assemble;
@@ -15,11 +15,13 @@ pub mod describe;
 mod diff;
 mod dot;
 mod drafts;
+pub mod emit;
 mod estimate;
 mod factors;
 mod html;
 mod kinds;
 mod machine;
+mod models;
 mod plan;
 mod query;
 mod rewriting;
@@ -27,7 +29,7 @@ mod sharding;
 mod table;
 mod why;
 
-pub use bits::{BitsReport, OtherBitsReport};
+pub use bits::{BitsReport, OtherBitsReport, explain_difference};
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{ComparedPlan, render_comparison};
@@ -42,6 +44,7 @@ pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
 pub use machine::MachineReport;
+pub use models::{ModelRow, render_models};
 pub use plan::{
     AdviceReport, CandidateReport, Collectives, CopiesReport, DeviceReport, DraftBytes,
     DraftsReport, EngineBuildReport, LeftOutReport, MirroredReport, ModelReport, PlanReport,

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_ggml::engines::Backend;
 use tpc_ir::RANK;
@@ -15,22 +16,23 @@ use crate::advice::Advice;
 use crate::beside::ExtraFileMemory;
 use crate::pipeline::{Candidate, ExcludedMode};
 use crate::placement::Placement;
-use tpc_diag::{Diagnostic, Severity};
+use tpc_diag::{Diagnostic, FormatVersion, Severity, Verdict};
 
 /// The object that `plan --format json` prints. Keys may be added, but never changed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlanReport {
     /// Format version.
-    pub tpc: u32,
+    pub tpc: FormatVersion,
     /// The model.
     pub model: ModelReport,
-    /// `ok` or `error`.
-    pub verdict: &'static str,
+    /// `error` if a finding is an error.
+    pub verdict: Verdict,
     /// The machine.
     pub machine: MachineReport,
     /// Commands that run the plan.
     pub commands: Commands,
     /// The planned split mode: `none`, `layer`, `tensor` or `hybrid`.
+    #[schemars(extend("enum" = ["none", "layer", "tensor", "hybrid"]))]
     pub split_mode: &'static str,
     /// Bytes per device.
     pub devices: Vec<DeviceReport>,
@@ -81,7 +83,7 @@ pub struct PlanReport {
 }
 
 /// A strategy that the engine refuses.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LeftOutReport {
     /// The name, as in `considered`.
     pub name: String,
@@ -108,7 +110,7 @@ impl From<&ExcludedMode> for LeftOutReport {
 }
 
 /// An engine's release.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct EngineBuildReport {
     /// The engine.
     pub engine: &'static str,
@@ -133,7 +135,7 @@ impl EngineBuildReport {
 }
 
 /// A planned configuration that fits.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct AdviceReport {
     /// Options that replace the given ones.
     pub options: String,
@@ -169,7 +171,7 @@ impl From<&Advice> for AdviceReport {
 }
 
 /// The model.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ModelReport {
     /// The file.
     pub path: String,
@@ -190,11 +192,12 @@ pub struct ModelReport {
 }
 
 /// Bytes at one place.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DeviceReport {
     /// Name.
     pub name: String,
-    /// `cpu`, `cuda`, `generic` or `host`.
+    /// The kind of the place.
+    #[schemars(extend("enum" = ["cpu", "cuda", "generic", "host"]))]
     pub kind: &'static str,
     /// Weights, packed as in the file.
     pub weights_bytes: u64,
@@ -228,7 +231,7 @@ const fn is_zero(bytes: &u64) -> bool {
 }
 
 /// Memory that the host shares with devices.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PoolReport {
     /// Positions of the devices that share the pool.
     pub devices: Vec<usize>,
@@ -241,7 +244,7 @@ pub struct PoolReport {
 }
 
 /// A tensor of the plan.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TensorReport {
     /// Name in the file, or the state's name.
     pub name: String,
@@ -259,16 +262,18 @@ pub struct TensorReport {
     /// Bytes per device, or on the host.
     #[serde(skip)]
     pub bytes: Vec<u64>,
-    /// `weight` or `state`.
+    /// The kind of the tensor.
+    #[schemars(extend("enum" = ["weight", "state"]))]
     pub kind: &'static str,
     /// The layer.
     pub layer: Option<u32>,
 }
 
 /// The sharding of a tensor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShardingReport {
-    /// `mirrored` or `split`.
+    /// The kind of the sharding.
+    #[schemars(extend("enum" = ["mirrored", "split"]))]
     pub kind: &'static str,
     /// The split axis.
     pub axis: Option<usize>,
@@ -277,7 +282,7 @@ pub struct ShardingReport {
 }
 
 /// Index ranges along the split axis.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Ranges {
     /// One range per device; empty if not split.
@@ -297,7 +302,7 @@ impl Ranges {
 }
 
 /// Transfers per batch.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Collectives {
     /// Transfers of a batch of one token.
     pub decode: TrafficReport,
@@ -306,7 +311,7 @@ pub struct Collectives {
 }
 
 /// Transfers of one batch.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TrafficReport {
     /// Number of all-reduces.
     pub all_reduce: u64,
@@ -344,7 +349,7 @@ impl From<Traffic> for TrafficReport {
 }
 
 /// The part of a plan that drafts tokens. The plan's other numbers include it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct DraftsReport {
     /// Number of drafting blocks; each predicts one token.
     pub blocks: u64,
@@ -357,7 +362,7 @@ pub struct DraftsReport {
 }
 
 /// Bytes at one place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DraftBytes {
     /// Name.
     pub name: String,
@@ -368,7 +373,7 @@ pub struct DraftBytes {
 }
 
 /// Bytes of weights beyond the first copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MirroredReport {
     /// Bytes of tensors that are whole on every device.
     pub whole_bytes: u64,
@@ -386,7 +391,7 @@ impl MirroredReport {
 }
 
 /// A strategy that `auto` compared.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CandidateReport {
     /// `none`, `layer`, `tensor`, or `layer of 2 × tensor of 4`.
     pub name: String,
@@ -428,7 +433,7 @@ impl From<&Candidate> for CandidateReport {
 }
 
 /// The search for splits.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SearchReport {
     /// Number of distinct sections.
     pub distinct: usize,
@@ -441,7 +446,7 @@ pub struct SearchReport {
 }
 
 /// Transfers before and after rewriting, and the rules that applied.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct RewritingReport {
     /// Collectives before.
     pub collectives_before: usize,
@@ -462,7 +467,7 @@ impl PlanReport {
     pub fn with_findings(mut self, findings: Vec<Diagnostic>) -> PlanReport {
         self.diagnostics = findings;
         if self.has_errors() {
-            self.verdict = "error";
+            self.verdict = Verdict::Error;
         }
         self
     }
@@ -476,13 +481,14 @@ impl PlanReport {
 }
 
 /// Copies of the tensors of one name in all layers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CopiesReport {
     /// The name without the layer.
     pub tensor: String,
     /// The number of tensors.
     pub count: usize,
-    /// `whole`, `edge blocks` or `kv heads`.
+    /// The cause of the copies.
+    #[schemars(extend("enum" = ["whole", "edge blocks", "kv heads"]))]
     pub cause: &'static str,
     /// Bytes beyond the first copy.
     pub bytes: u64,
@@ -494,7 +500,7 @@ pub struct CopiesReport {
 }
 
 /// A split with less memory, and its cost.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LeanerReport {
     /// The split factor: `64 (experts)`.
     pub factor: String,

@@ -48,7 +48,7 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
             times(report),
             mirrored_bytes(report),
             search(report),
-            report.bits.line(),
+            report.bits.details(),
             rewriting::summary(&report.rewriting),
         ];
         out.push_str(&wrapped(&format!("\n{}", figures.concat()), columns, 2));
@@ -462,7 +462,7 @@ fn search(report: &PlanReport) -> String {
 
 fn table(width: u16, header: &[&str]) -> Table {
     let mut t = Table::new();
-    t.load_preset(presets::NOTHING)
+    t.load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width);
     t.set_header(header);

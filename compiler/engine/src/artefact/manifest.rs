@@ -9,6 +9,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::{Program, Symbol};
 use tpc_models::Drafting;
 
+use super::bits::promise;
 use super::fit::stored_versions;
 use crate::error::Error;
 
@@ -94,5 +95,6 @@ pub fn manifest(
         },
         topology: topology.map(Digest::of),
         programs: vec![MAIN.to_owned()],
+        bits: Some(promise(content.executor, &program.graph)),
     })
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tpc_core::cards::{CardMatch, find, table};
-use tpc_core::placement::{DeviceItem, DeviceKind, DeviceList, Machine, parse_devices};
+use tpc_core::cards::table;
+use tpc_core::placement::{DeviceKind, DeviceList, DeviceSpec, Machine, parse_devices};
 use tpc_cuda::{CudaDriver, DeviceMap, DriverError, PeerFailure, cache_dir};
 use tpc_cuda_emulator::{
     Build, EmulatedDriver, EmulatedOptions, FailingDriver, PlantedLaunchFault,
@@ -35,34 +35,14 @@ pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
     }
 }
 
-/// True if the list gives every device by card number.
+/// True if every device of the list is a CUDA card: a card number, or a model with a compute capability.
 pub fn are_cards(list: &DeviceList) -> bool {
-    let cuda = |d: &DeviceItem| matches!(d, DeviceItem::Cuda(_));
-    matches!(list, DeviceList::Named(items) if items.iter().all(cuda))
-}
-
-/// True if the list has card models that match this machine's first cards in order.
-pub fn are_here(list: &DeviceList) -> bool {
-    if !matches!(list, DeviceList::Named(_)) {
-        return false;
-    }
-    let Ok(machine) = Machine::of(list) else {
-        return false;
+    let cuda = |d: &DeviceSpec| match &d.card {
+        Some(name) => (table().cards.iter()).any(|c| c.name == *name && c.capability.is_some()),
+        None => matches!(d.kind, DeviceKind::Cuda(_)),
     };
-    let asked: Option<Vec<String>> = machine.devices.into_iter().map(|d| d.card).collect();
-    let present = || -> Option<Vec<String>> {
-        let cards = tpc_cuda::cards().ok()?;
-        Some(cards.iter().map(|c| card_of(&c.name)).collect())
-    };
-    asked.is_some_and(|asked| present().is_some_and(|cards| cards.starts_with(&asked)))
-}
-
-/// Returns the card table's name for a driver's name, or else the driver's name.
-fn card_of(name: &str) -> String {
-    match find(name, &[], table()) {
-        CardMatch::Card(card) | CardMatch::Meant { card, .. } => card.name.clone(),
-        CardMatch::Several(_) | CardMatch::Unknown(_) => name.to_owned(),
-    }
+    matches!(list, DeviceList::Named(_))
+        && Machine::of(list).is_ok_and(|m| m.devices.iter().all(cuda))
 }
 
 /// Checks that no device is the CPU.
@@ -181,6 +161,22 @@ mod tests {
         assert_eq!(numbers(&[Cuda(0), Cuda(0)]), [0, 0]);
         assert_eq!(numbers(&[Cuda(3), Cuda(1)]), [3, 1]);
         assert_eq!(numbers(&[Generic, Cuda(0), Generic]), [1, 0, 2]);
+    }
+
+    #[test]
+    fn cards_have_a_number_or_a_compute_capability() {
+        for (list, cards) in [
+            ("cuda:0,cuda:3", true),
+            ("2x3090", true),
+            ("H100-SXM,3090", true),
+            ("RX 7900 XTX", false),
+            ("3090,cpu", false),
+            ("2", false),
+            ("nothing-like-it", false),
+        ] {
+            let list = DeviceList::parse(list).expect("a list");
+            assert_eq!(are_cards(&list), cards, "{list:?}");
+        }
     }
 
     #[test]

@@ -19,6 +19,9 @@ pub enum Status {
 }
 
 impl Status {
+    /// Every status, the best first.
+    pub const ALL: [Status; 4] = [Status::Ok, Status::Warning, Status::Failed, Status::Skipped];
+
     /// Returns the word in reports.
     pub const fn word(self) -> &'static str {
         match self {
@@ -225,6 +228,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Every verdict, the best first.
+    pub const ALL: [Verdict; 3] = [Verdict::Works, Verdict::Warns, Verdict::Fails];
+
     /// Returns the word in JSON.
     pub const fn word(self) -> &'static str {
         match self {

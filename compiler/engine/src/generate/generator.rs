@@ -1,14 +1,16 @@
 use std::time::Instant;
 
 use tpc_diag::Diagnostic;
-use tpc_runtime::{Batch, Data, ExecError, Tensor};
+use tpc_runtime::{Batch, ExecError};
 
 use super::decoder::Decoder;
+use super::draft::{BlockDrafts, DraftRequest, DraftSource, Pace};
 use super::sink::TokenSink;
 use super::slot::{BatchShare, End, Slot};
 use super::speed::{Speed, Step};
 use crate::codes;
 use crate::error::Error;
+use crate::logits::as_f32;
 
 /// The reaction to a full context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,10 @@ pub struct Generator<'m> {
     pub speed: Speed,
     /// Memory that batches reuse.
     pub buffers: Buffers,
+    /// Sources of drafts, by priority. The model's own blocks come first.
+    pub drafts: Vec<Box<dyn DraftSource + 'm>>,
+    /// The number of tokens to draft.
+    pub pace: Pace,
 }
 
 /// Memory that batches reuse.
@@ -48,25 +54,6 @@ pub struct Buffers {
     batch: Batch,
     /// Logits as f32, if the executor computes in f64.
     logits: Vec<f32>,
-    /// The next token for each token of the batch.
-    next: Vec<u32>,
-}
-
-fn as_f32<'l>(logits: &'l Tensor, buffer: &'l mut Vec<f32>) -> Result<&'l [f32], ExecError> {
-    if let Data::F32(all) = logits.data() {
-        return Ok(all);
-    }
-    buffer.clear();
-    buffer.extend(logits.reals()?.iter().map(|&x| x as f32));
-    Ok(buffer)
-}
-
-fn argmax(row: &[f32]) -> u32 {
-    let best = |best: (u32, f32), at: (u32, &f32)| match *at.1 > best.1 {
-        true => (at.0, *at.1),
-        false => best,
-    };
-    (0..).zip(row).fold((0, f32::NEG_INFINITY), best).0
 }
 
 const NEVER: &dyn Fn() -> bool = &|| false;
@@ -75,6 +62,10 @@ impl<'m> Generator<'m> {
     /// Creates a generator for sequences of `n_ctx` tokens and batches of `batch` tokens. Answers end if the context is
     /// full.
     pub fn new(model: &'m mut dyn Decoder, n_ctx: usize, batch: usize) -> Generator<'m> {
+        let mut drafts: Vec<Box<dyn DraftSource + 'm>> = Vec::new();
+        if model.n_drafts() > 0 {
+            drafts.push(Box::new(BlockDrafts::default()));
+        }
         Generator {
             model,
             n_ctx,
@@ -84,6 +75,8 @@ impl<'m> Generator<'m> {
             stop: NEVER,
             speed: Speed::default(),
             buffers: Buffers::default(),
+            drafts,
+            pace: Pace::default(),
         }
     }
 }
@@ -235,10 +228,14 @@ impl Generator<'_> {
             ..Step::default()
         };
         for slot in slots.iter_mut().filter(|l| !l.share.tokens.is_empty()) {
-            let before = slot.answer.len();
-            done.drafted += slot.drafts.len();
+            let (before, drafted) = (slot.answer.len(), slot.drafts.len());
             let judged = slot.continue_with(|i| &logits[i * n_vocab..][..n_vocab])?;
+            done.drafted += drafted;
             done.accepted += judged.accepted;
+            let confidence = slot.confidence.take().filter(|_| slot.end.is_none());
+            if let Some(confidence) = confidence {
+                self.pace.judged(confidence, drafted, judged.accepted);
+            }
             rejected |= judged.rejected;
             match before {
                 0 => done.begun += slot.answer.len(),
@@ -247,6 +244,9 @@ impl Generator<'_> {
         }
         if rejected {
             self.remove_rejected(slots)?;
+        }
+        if prompt == 0 {
+            self.pace.batch(done.tokens, begun.elapsed());
         }
         self.draft(slots)?;
         done.time = begun.elapsed();
@@ -268,41 +268,41 @@ impl Generator<'_> {
             let pos = [wanted, before].into_iter().find(can).unwrap_or(0);
             self.model.truncate(slot.seq, pos)?;
             let requeued = slot.read.split_off(pos as usize);
+            if !requeued.is_empty() {
+                self.pace.reread();
+            }
             slot.pending.splice(..0, requeued);
         }
         Ok(())
     }
 
-    fn draft(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), ExecError> {
-        let n_drafts = self.model.n_drafts();
-        if n_drafts == 0 || slots.iter().all(|l| l.end.is_some()) {
+    /// Drafts tokens for the next batch.
+    fn draft(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), Error> {
+        if self.drafts.is_empty() || slots.iter().all(|l| l.end.is_some()) {
             return Ok(());
         }
-        let Buffers {
-            batch,
-            logits,
-            next,
-        } = &mut self.buffers;
-        next.clear();
-        next.extend(batch.tokens.iter().skip(1).chain([&0]));
-        for f in slots.iter().filter_map(|l| l.share.frontier) {
-            next[f.token] = f.next;
-        }
-        for n in 1..=n_drafts {
-            let drafted = self.model.draft_step(next)?;
-            let n_vocab = drafted.dims()[0];
-            let drafted = as_f32(drafted, logits)?;
-            next.rotate_left(1);
-            for slot in slots.iter_mut().filter(|l| l.end.is_none()) {
-                let Some(f) = slot.share.frontier else {
-                    continue;
-                };
-                next[f.token] = match f.row {
-                    Some(row) => argmax(&drafted[row * n_vocab..][..n_vocab]),
-                    None => slot.pending.get(n).copied().unwrap_or(0),
-                };
-                slot.drafts.extend(f.row.map(|_| next[f.token]));
-            }
+        self.pace
+            .slots(slots.iter().filter(|l| l.end.is_none()).count());
+        let going = slots.iter_mut().filter(|l| l.end.is_none());
+        let mut requests: Vec<DraftRequest<'_>> = going
+            .map(|slot| DraftRequest {
+                seq: slot.seq,
+                read: &slot.read,
+                pending: &slot.pending,
+                frontier: slot.share.frontier,
+                // The batch's own token is not a draft.
+                most: slot.max_tokens.saturating_sub(slot.answer.len() + 1),
+                drafts: &mut slot.drafts,
+                confidence: &mut slot.confidence,
+            })
+            .collect();
+        for source in &mut self.drafts {
+            source.draft(
+                &mut *self.model,
+                &self.buffers.batch,
+                &mut requests,
+                &mut self.pace,
+            )?;
         }
         Ok(())
     }

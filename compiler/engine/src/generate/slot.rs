@@ -3,6 +3,7 @@ use std::ops::{ControlFlow, Range};
 use tpc_runtime::{Batch, Logits, TokenPos};
 use tpc_text::{Sampler, Tokenizer};
 
+use super::confidence::Confidence;
 use super::sink::TokenSink;
 use crate::error::Error;
 
@@ -29,6 +30,8 @@ pub struct Slot<'t, S> {
     pub pending: Vec<u32>,
     /// Drafted tokens after the pending tokens.
     pub drafts: Vec<u32>,
+    /// The confidence in the drafts.
+    pub confidence: Option<Confidence>,
     /// Tokens of the answer.
     pub answer: Vec<u32>,
     /// The part of the last batch that belongs to the slot.
@@ -56,6 +59,7 @@ impl<'t, S> Slot<'t, S> {
             prompt: 0,
             pending: Vec::new(),
             drafts: Vec::new(),
+            confidence: None,
             answer: Vec::new(),
             share: BatchShare::default(),
             end: None,
@@ -181,6 +185,17 @@ impl<S: TokenSink> Slot<'_, S> {
         match self.pending.len() {
             0 if ended_with_it => 1,
             n => n,
+        }
+    }
+
+    /// Returns the tokens that [`unread`](Self::unread) counts.
+    pub fn unread_tokens(&self) -> Vec<u32> {
+        match self.pending.as_slice() {
+            [] => {
+                let from = self.answer.len().saturating_sub(self.unread());
+                self.answer[from..].to_vec()
+            }
+            pending => pending.to_vec(),
         }
     }
 

@@ -24,6 +24,10 @@ struct Oracle {
     /// True if sequences can only be truncated to a checkpoint.
     recurrent: bool,
     checkpoints: BTreeMap<u32, usize>,
+    /// If above 0, every token at a multiple of this position is wrong.
+    wrong: usize,
+    /// Repeats the text's token this many positions before.
+    period: Option<usize>,
     /// The text up to each token of the last batch, with the token's drafts.
     chains: Vec<Vec<u32>>,
     rows: Vec<usize>,
@@ -37,6 +41,8 @@ impl Oracle {
             drafts,
             recurrent,
             checkpoints: BTreeMap::new(),
+            wrong: 0,
+            period: None,
             chains: Vec::new(),
             rows: Vec::new(),
             logits: None,
@@ -68,7 +74,15 @@ impl Decoder for Oracle {
             self.chains.push(text.clone());
         }
         self.rows = batch.output_rows.iter().map(|&r| r as usize).collect();
-        Ok(self.answer(next_token))
+        let (wrong, period) = (self.wrong, self.period);
+        Ok(self.answer(|text| {
+            let repeated = period.and_then(|n| text.len().checked_sub(n));
+            let right = repeated.map_or_else(|| next_token(text), |at| text[at]);
+            match wrong > 0 && text.len().is_multiple_of(wrong) {
+                true => (right + 1) % VOCAB as u32,
+                false => right,
+            }
+        }))
     }
 
     fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {
@@ -271,8 +285,8 @@ fn a_chat_goes_on_beyond_its_context() {
                 slot.read
             );
         }
-        let held = slot.read.clone();
-        assert_eq!(model.texts[&0], held);
+        drop(generator);
+        assert_eq!(model.texts[&0], slot.read);
     }
 }
 
@@ -288,4 +302,85 @@ fn a_chat_refuses_a_message_that_does_not_fit_and_goes_on() {
     assert_eq!(refused.unwrap_err().kind, ErrorKind::Usage);
     chat.answer(&mut generator, &mut slot, &[1, 2, 3]).unwrap();
     assert_eq!(slot.answer, first);
+}
+
+/// Runs the prompts with more sources of drafts.
+fn with_sources(
+    model: &mut Oracle,
+    sources: Vec<Box<dyn DraftSource + '_>>,
+    least: usize,
+    most: usize,
+) -> (Vec<Vec<u32>>, Speed) {
+    let slots = (0..).zip(prompts()).map(|(seq, p)| slot(seq, &p, most));
+    let mut slots: Vec<Ids> = slots.collect();
+    let mut generator = Generator::new(model, 400, 64);
+    generator.drafts.extend(sources);
+    generator.pace.least = least;
+    generator
+        .run(&mut slots, |_, _| Ok::<(), Error>(()))
+        .ok()
+        .unwrap();
+    (texts(&slots), generator.speed)
+}
+
+#[test]
+fn a_second_model_changes_no_answer() {
+    let wanted: Vec<Vec<u32>> = prompts().iter().map(|p| expected_answer(p, 40)).collect();
+    for recurrent in [false, true] {
+        for (wrong, least) in [(0, 4), (3, 4), (3, 0), (1, 4)] {
+            let mut second = Oracle {
+                wrong,
+                ..Oracle::new(0, recurrent)
+            };
+            let drafts = ModelDrafts::new(&mut second, [300, 5], VOCAB, 6);
+            let mut model = Oracle::new(0, recurrent);
+            let (found, speed) = with_sources(&mut model, vec![Box::new(drafts)], least, 40);
+            assert_eq!(found, wanted, "{recurrent} {wrong} {least}");
+            match (wrong, least) {
+                (0, _) => assert_eq!(speed.accepted, speed.drafted),
+                (1, _) => assert_eq!(speed.accepted, 0),
+                _ => assert!(speed.accepted <= speed.drafted),
+            }
+            assert!(least == 0 || speed.drafted > 20, "{speed:?}");
+        }
+    }
+}
+
+#[test]
+fn repeated_text_changes_no_answer() {
+    let mut loops = Oracle {
+        period: Some(7),
+        ..Oracle::new(0, false)
+    };
+    let (plain, _) = with_sources(&mut loops, Vec::new(), 0, 60);
+    for (recurrent, least) in [(false, 0), (false, 5), (true, 5)] {
+        let mut model = Oracle {
+            period: Some(7),
+            ..Oracle::new(0, recurrent)
+        };
+        let ngram: Box<dyn DraftSource> = Box::new(NgramDrafts::default());
+        let (found, speed) = with_sources(&mut model, vec![ngram], least, 60);
+        assert_eq!(found, plain, "{recurrent} {least}");
+        assert!(least == 0 || speed.accepted > 60, "{speed:?}");
+    }
+}
+
+#[test]
+fn drafts_end_with_the_answer() {
+    let mut model = Oracle {
+        period: Some(3),
+        ..Oracle::new(0, false)
+    };
+    for most in [0, 1, 2, 10] {
+        let ngram: Box<dyn DraftSource> = Box::new(NgramDrafts::default());
+        let mut model_of = Oracle {
+            period: Some(3),
+            ..Oracle::new(0, false)
+        };
+        let (found, speed) = with_sources(&mut model_of, vec![ngram], 48, most);
+        let (plain, _) = with_sources(&mut model, Vec::new(), 0, most);
+        assert_eq!(found, plain);
+        assert!(speed.drafted <= most * found.len(), "{most}: {speed:?}");
+        (0..3).for_each(|seq| model.remove_sequence(seq));
+    }
 }

@@ -1,6 +1,8 @@
 //! Session files: save and restore a run's tokens and caches.
 
+mod trailer;
 mod turns;
+mod unread;
 
 use std::io::Write;
 
@@ -20,17 +22,21 @@ pub struct SessionFile {
     session: Vec<u8>,
     /// Turns of a conversation; `None` for plain text.
     pub turns: Option<Vec<Message>>,
+    /// Tokens at the end of the answer that the caches do not hold.
+    pub unread: Vec<u32>,
 }
 
 impl SessionFile {
-    /// Splits a file into session and turns. [`load`](Self::load) verifies the session.
+    /// Splits a file into session, turns and unread tokens. [`load`](Self::load) verifies the session.
     pub fn parse(mut bytes: Vec<u8>) -> SessionFile {
-        let (session, turns) = turns::split(&bytes);
+        let (rest, unread) = unread::split(&bytes);
+        let (session, turns) = turns::split(rest);
         let n = session.len();
         bytes.truncate(n);
         SessionFile {
             session: bytes,
             turns,
+            unread,
         }
     }
 
@@ -63,7 +69,7 @@ impl SessionFile {
     }
 }
 
-/// Writes a session with one slot, and the turns of its conversation.
+/// Writes a session with one slot, the turns of its conversation, and the tokens that the model has not read.
 ///
 /// # Errors
 /// Returns an error if the executor cannot export its states, or writing fails.
@@ -76,7 +82,9 @@ pub fn save<E: Executor + ?Sized>(
     let texts = [(slot.seq, slot.read.clone())];
     session.save(checksum(model), &texts, out)?;
     let turns = turns.map_or_else(Vec::new, turns::encode);
-    out.write_all(&turns).map_err(SaveError::Io)
+    out.write_all(&turns).map_err(SaveError::Io)?;
+    let unread = unread::encode(&slot.unread_tokens());
+    out.write_all(&unread).map_err(SaveError::Io)
 }
 
 /// Checks that the executor can save sessions.

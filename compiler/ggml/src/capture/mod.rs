@@ -16,6 +16,7 @@ mod append;
 mod batch;
 mod codes;
 mod compose;
+mod computed;
 mod error;
 mod forms;
 mod layers;
@@ -34,6 +35,7 @@ mod write;
 
 pub use account::{Field, Use, without_effect};
 pub use codes::CODES;
+pub use computed::Computed;
 pub use error::CaptureError;
 pub use record::{Layout, Record, Role, packed, parse as records};
 pub use write::write;
@@ -119,13 +121,27 @@ fn with_symbols(
 /// # Errors
 /// Returns an error if the records are inconsistent.
 pub fn read_fixed(tensors: &[Record], name: &str) -> Result<CapturedGraph, CaptureError> {
+    read_computed(tensors, name).map(|(captured, _)| captured)
+}
+
+/// Like [`read_fixed`], with the graph's value of each record.
+///
+/// # Errors
+/// Returns an error if the records are inconsistent.
+pub fn read_computed(
+    tensors: &[Record],
+    name: &str,
+) -> Result<(CapturedGraph, Vec<Computed>), CaptureError> {
     // Parse the text again, because the parser checks the content.
     let tensors = record::parse(&write(tensors))?;
-    let captured = finish(lower(&tensors, name, Packed::Whole)?, Vec::new())?;
-    Ok(CapturedGraph {
+    let lowered = lower(&tensors, name, Packed::Whole)?;
+    let computed = computed::computed(&lowered.memory.traces);
+    let captured = finish(lowered, Vec::new())?;
+    let captured = CapturedGraph {
         records: tensors,
         ..captured
-    })
+    };
+    Ok((captured, computed))
 }
 
 fn finish(

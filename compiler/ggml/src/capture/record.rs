@@ -337,17 +337,21 @@ impl Names<'_> {
         }
     }
 
-    fn find(&self, role: impl Into<String>, id: i64) -> Result<Referent, CaptureError> {
+    fn find<R: Into<String>>(
+        &self,
+        role: impl Fn() -> R,
+        id: i64,
+    ) -> Result<Referent, CaptureError> {
         match (id, self.before.get(&id), self.defined.get(&id)) {
             (NOBODY, ..) => Ok(Referent::None),
             (ITSELF, ..) => Ok(Referent::Itself),
             (_, Some(&found), _) => Ok(Referent::Earlier(found)),
             _ if id == self.own => Ok(Referent::Itself),
-            _ if id < 0 => Err(self.error(role, id, "invalid id")),
+            _ if id < 0 => Err(self.error(role(), id, "invalid id")),
             (_, None, Some(later)) => {
-                Err(self.error(role, id, format!("defined later, in line {later}")))
+                Err(self.error(role(), id, format!("defined later, in line {later}")))
             }
-            (_, None, None) => Err(self.error(role, id, "undefined id")),
+            (_, None, None) => Err(self.error(role(), id, "undefined id")),
         }
     }
 }
@@ -362,7 +366,7 @@ fn references(
     names: &Names<'_>,
     before: &[Record],
 ) -> Result<References, CaptureError> {
-    let root = match names.find("view", read.view)? {
+    let root = match names.find(|| "view", read.view)? {
         // A tensor that views its own memory owns the memory.
         Referent::None | Referent::Itself => None,
         Referent::Earlier(v) => Some(before[v].root),
@@ -370,7 +374,7 @@ fn references(
     let mut src = Vec::with_capacity(read.src.len());
     for (i, &id) in read.src.iter().enumerate() {
         let role = || format!("src[{i}]");
-        match names.find(role(), id)? {
+        match names.find(role, id)? {
             Referent::None => src.push(None),
             Referent::Earlier(s) => src.push(Some(s)),
             // `ggml_cast` makes a copy to itself.

@@ -18,6 +18,7 @@ mod options;
 mod parsed_option;
 mod programs;
 mod rope;
+mod sources;
 #[cfg(test)]
 mod testing;
 mod translate;
@@ -34,4 +35,5 @@ pub use options::OPTIONS;
 pub use parsed_option::ParsedOption;
 pub use programs::{Maker, Program};
 pub use rope::{ROPE_SETTINGS, RopeOptions, is_of_context, metadata_override};
+pub use sources::{SourceFile, Sources};
 pub use translate::{TpcCommand, ffn_on_host, quote};

@@ -2,6 +2,7 @@
 
 mod assumed_devices;
 mod bad_value;
+mod batch_width;
 mod batches;
 mod beside;
 mod cache_kernels;
@@ -49,6 +50,7 @@ pub(super) static LINTS: &[&Lint] = &[
     &beside::LINT,
     &draft_vocabulary::LINT,
     &batches::LINT,
+    &batch_width::LINT,
     &main_gpu::LINT,
     &rows::LINT,
     &unknown_flag::LINT,

@@ -5,17 +5,22 @@ use std::fmt::Write;
 use crate::Finding;
 use tpc_diag::Severity;
 
-/// Formats the findings about the file at `path`, one per line.
+/// Formats the findings about the file at `path`, one per line. Accepted findings are left out. A finding with a known
+/// line of the sources is reported there.
 pub fn github(path: &str, findings: &[Finding]) -> String {
     let mut out = String::new();
-    for f in findings {
+    for f in findings.iter().filter(|f| !f.is_accepted()) {
         let d = &f.diagnostic;
         let command = match d.severity {
             Severity::Note => "notice",
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
-        let line = d.line.map_or_else(String::new, |l| format!(",line={l}"));
+        let (path, line) = match &f.origin {
+            Some(origin) => (origin.file.as_str(), Some(origin.line)),
+            None => (path, d.line.map(|l| l.get() as usize)),
+        };
+        let line = line.map_or_else(String::new, |l| format!(",line={l}"));
         let title = format!("{} {}", d.code, d.entity);
         let help = d
             .help

@@ -1,20 +1,21 @@
 //! The JSON report.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Finding;
-use tpc_diag::Severity;
+use crate::{Accepted, Finding};
+use tpc_diag::{FormatVersion, Severity, Verdict};
 use tpc_ggml::engines::{Backend, Build};
 
 /// The object of `lint --format json`. Keys may be added but never changed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct LintReport<'a> {
     /// The version of this format.
-    pub tpc: u32,
+    pub tpc: FormatVersion,
     /// The file.
     pub path: &'a str,
-    /// `ok` or `error`.
-    pub verdict: &'static str,
+    /// `error` if a finding is an error.
+    pub verdict: Verdict,
     /// The device counts of the plans.
     pub devices: &'a [usize],
     /// The number of findings.
@@ -27,10 +28,13 @@ pub struct LintReport<'a> {
     /// The equivalent `tpc` command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub equivalent: Option<&'a str>,
+    /// The accepted findings that no longer occur.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub stale: &'a [Accepted],
 }
 
 /// An engine release and the source of its facts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EngineFacts {
     /// The engine.
     pub name: &'static str,
@@ -63,8 +67,8 @@ impl EngineFacts {
     }
 }
 
-/// Findings by severity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Findings by severity. Accepted findings have no severity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Includes denied findings.
     pub errors: usize,
@@ -72,25 +76,33 @@ pub struct Summary {
     pub warnings: usize,
     /// The number of notes.
     pub notes: usize,
+    /// The number of accepted findings.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub accepted: usize,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 impl Summary {
     /// Counts these findings.
     pub fn of(findings: &[Finding]) -> Summary {
         let count = |s: Severity| {
-            let of = findings.iter().filter(|f| f.diagnostic.severity == s);
-            of.count()
+            let open = findings.iter().filter(|f| !f.is_accepted());
+            open.filter(|f| f.diagnostic.severity == s).count()
         };
         Summary {
             errors: count(Severity::Error),
             warnings: count(Severity::Warning),
             notes: count(Severity::Note),
+            accepted: findings.iter().filter(|f| f.is_accepted()).count(),
         }
     }
 
     /// Returns the verdict.
-    pub const fn verdict(self) -> &'static str {
-        if self.errors > 0 { "error" } else { "ok" }
+    pub const fn verdict(self) -> Verdict {
+        Verdict::of_errors(self.errors > 0)
     }
 }
 
@@ -101,6 +113,7 @@ impl std::fmt::Display for Summary {
             errors,
             warnings,
             notes,
+            ..
         } = *self;
         write!(
             f,

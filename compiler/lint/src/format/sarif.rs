@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value as Json, json};
 use tpc_ir::Code;
 
-use crate::{Finding, lints};
+use crate::{Accepted, Finding, lints};
 use tpc_diag::Severity;
 
 const SCHEMA: &str =
@@ -14,8 +14,8 @@ const SCHEMA: &str =
 /// Returns the findings about each file, by path, as a log with one run.
 ///
 /// Fingerprints are hashes of code, entity and message without layers and numbers, so they are stable across runs and
-/// paths.
-pub fn sarif(files: &[(&str, &[Finding])]) -> Json {
+/// paths. `absent` are accepted findings that no longer occur.
+pub fn sarif(files: &[(&str, &[Finding])], absent: &[Accepted]) -> Json {
     let all = || files.iter().flat_map(|(_, findings)| findings.iter());
     let lints = lints().map(|l| &l.code);
     let rules: BTreeSet<&Code> = lints.chain(all().map(|f| f.diagnostic.code)).collect();
@@ -29,7 +29,8 @@ pub fn sarif(files: &[(&str, &[Finding])]) -> Json {
                 .iter()
                 .map(move |f| result((path, index), f, place))
         });
-    let results: Vec<Json> = results.collect();
+    let absent = absent.iter().map(gone);
+    let results: Vec<Json> = results.chain(absent).collect();
     let artifacts: Vec<Json> = files
         .iter()
         .map(|(path, _)| json!({ "location": { "uri": uri(path) } }))
@@ -84,6 +85,13 @@ fn result((path, index): (&str, usize), f: &Finding, place: &BTreeMap<&Code, usi
         |(kind, e)| json!({ "name": e, "fullyQualifiedName": format!("{kind}/{e}"), "kind": kind }),
     );
     let mut location = json!({ "physicalLocation": physical });
+    let captured = f.origin.as_ref().map(|origin| {
+        let source = json!({
+            "artifactLocation": { "uri": uri(&origin.file) },
+            "region": { "startLine": origin.line },
+        });
+        std::mem::replace(&mut location, json!({ "physicalLocation": source }))
+    });
     if !entities.is_empty() {
         location["logicalLocations"] = logical.collect();
     }
@@ -97,19 +105,38 @@ fn result((path, index): (&str, usize), f: &Finding, place: &BTreeMap<&Code, usi
         "message": { "text": text },
         "locations": [location],
         "occurrenceCount": f.count,
-        "partialFingerprints": { "tpcFinding/v1": format!("{:016x}", hash(&f.pattern())) },
+        "partialFingerprints": { "tpcFinding/v1": f.fingerprint() },
         "properties": properties,
     });
+    if let Some(captured) = captured {
+        out["relatedLocations"] = json!([captured]);
+    }
+    if let Some(state) = f.baseline {
+        out["baselineState"] = state.word().into();
+    }
     if let Some(index) = place.get(d.code) {
         out["ruleIndex"] = (*index).into();
     }
     out
 }
 
-/// Returns the 64-bit FNV-1a hash, stable across machines and versions.
-fn hash(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |h, b| {
-        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+/// Returns the result of an accepted finding that no longer occurs.
+fn gone(accepted: &Accepted) -> Json {
+    let Accepted {
+        file,
+        code,
+        entity,
+        fingerprint,
+        count,
+    } = accepted;
+    json!({
+        "ruleId": code,
+        "level": "none",
+        "message": { "text": format!("{entity}: the accepted finding no longer occurs") },
+        "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri(file) } } }],
+        "occurrenceCount": count,
+        "partialFingerprints": { "tpcFinding/v1": fingerprint },
+        "baselineState": "absent",
     })
 }
 
@@ -147,7 +174,7 @@ mod tests {
         let found = entities
             .iter()
             .map(|e| Diagnostic::new(&SAMPLE, layer_name(e), message.clone()));
-        let log = sarif(&[(path, &merge(found.collect()))]);
+        let log = sarif(&[(path, &merge(found.collect()))], &[]);
         let results = log["runs"][0]["results"].as_array().expect("results");
         let of = |r: &Json| r["partialFingerprints"]["tpcFinding/v1"].to_string();
         results.iter().map(of).collect()

@@ -62,7 +62,7 @@ fn tojson(value: &Value, indent: Option<Value>, options: Kwargs) -> Result<Value
 }
 
 fn method(
-    state: &State<'_, '_>,
+    state: &mut State<'_, '_>,
     value: &Value,
     name: &str,
     args: &[Value],

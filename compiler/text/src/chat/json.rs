@@ -100,9 +100,7 @@ mod tests {
 
     #[test]
     fn values_are_written_as_python_writes_them() {
-        let inner: Value = [("b", Value::from(true)), ("ä<", Value::from(()))]
-            .into_iter()
-            .collect();
+        let inner = Value::from_pairs([("b", Value::from(true)), ("ä<", Value::from(()))]);
         let value: Value = [
             Value::from(1),
             Value::from("a\"\n\u{1}"),
@@ -114,7 +112,7 @@ mod tests {
         let flat = dumps(&value, None).expect("writable");
         assert_eq!(flat, r#"[1, "a\"\n\u0001", {"b": true, "ä<": null}, 1.5]"#);
         let empty: Value = Vec::<Value>::new().into_iter().collect();
-        let value: Value = [("x", empty), ("y", Value::from(2))].into_iter().collect();
+        let value = Value::from_pairs([("x", empty), ("y", Value::from(2))]);
         assert_eq!(
             dumps(&value, Some(2)).expect("writable"),
             "{\n  \"x\": [],\n  \"y\": 2\n}"

@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::SystemTime;
 
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind};
 use tpc_diag::{Diagnostic, suggest};
@@ -177,8 +178,9 @@ impl ChatTemplate {
         }
         let mut environment = Environment::new();
         // transformers uses these settings.
-        environment.set_trim_blocks(true);
-        environment.set_lstrip_blocks(true);
+        let mut syntax = SyntaxConfig::builder();
+        let syntax = syntax.trim_blocks(true).lstrip_blocks(true).build();
+        environment.set_syntax(syntax.expect("invariant: the usual delimiters are distinct"));
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.set_fuel(Some(FUEL));
         functions::add(&mut environment);
@@ -234,8 +236,7 @@ impl ChatTemplate {
         messages: &[Message],
     ) -> Result<String, Error> {
         let messages = messages.iter().map(|m| {
-            let fields = [("role", m.role.as_str()), ("content", m.content.as_str())];
-            fields.into_iter().collect::<Value>()
+            Value::from_pairs([("role", m.role.as_str()), ("content", m.content.as_str())])
         });
         let special = tokenizer.special();
         let text = |id: Option<u32>| {
@@ -264,7 +265,7 @@ impl ChatTemplate {
         context.extend(switches.map(|(name, on)| (name.clone(), Value::from(*on))));
         let mut out = Limited(Vec::new());
         let template = self.environment.get_template(KEY)?;
-        template.render_captured_to(context.into_iter().collect::<Value>(), &mut out)?;
+        template.render_captured_to(Value::from_pairs(context), &mut out)?;
         String::from_utf8(out.0)
             .map_err(|_| Error::new(ErrorKind::WriteFailure, "the prompt is not UTF-8"))
     }

@@ -3,7 +3,7 @@ use tpc_ir::op::{Slice, axis_index};
 use tpc_ir::{Dim, Interval, Op, RANK};
 
 use crate::prove::index_set::{
-    IndexSet, NotExpressible, Pattern, clip, common_unit, compose, from_axes, per_axis, quotient,
+    IndexSet, NotExpressible, Pattern, clip, common_unit, compose, from_axes, per_axis,
 };
 use crate::prove::term_graph::{ProofRule, Selection, TermGraph};
 
@@ -110,7 +110,7 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
     name: "view-of-concat",
     equation: "concat(x, y, …)[part in y] = y[the same]",
     apply: |terms, term, _| {
-        let Some(view) = terms.view_of(term) else {
+        let Some(view) = terms.numbered_view_of(term) else {
             return Vec::new();
         };
         let mut out = Vec::new();
@@ -120,11 +120,8 @@ pub(super) const VIEW_OF_CONCAT: ProofRule = ProofRule {
                 continue;
             };
             for k in 0..args.len() {
-                terms.charge_composition(&view.indices, &[]);
-                let part = segment(terms, &args, axis, k)
-                    .and_then(|segment| quotient(&segment, &view.indices));
-                if let Ok(indices) = part {
-                    out.push(terms.view(args[k], indices, view.dims.clone()));
+                if let Ok(indices) = segment(terms, &args, axis, k) {
+                    out.extend(terms.add_view_of_segment(&view, indices, args[k]));
                 }
             }
         }

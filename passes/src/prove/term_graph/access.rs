@@ -270,16 +270,40 @@ impl TermGraph {
             if slice == but {
                 continue;
             }
-            let pair = (held.0, view.0);
-            let rest = self.relations.known_quotient(pair).unwrap_or_else(|| {
-                self.charge_composition(&held.1.indices, &view.1.indices);
-                let indices = quotient(&held.1.indices, &view.1.indices).ok();
-                self.number_of_selection(indices, &view.1)
-            });
-            self.relations.keep_quotient(pair, rest);
+            let rest = self.quotient_of(&held, view);
             out.extend(rest.map(|rest| self.numbered_view(slice, rest)));
         }
         out
+    }
+
+    /// Expresses a view of a concatenation as a view of the operand at the indices `segment`; `None` if the view selects
+    /// from other operands, too.
+    pub(in crate::prove) fn add_view_of_segment(
+        &mut self,
+        view: &NumberedView,
+        segment: IndexSet,
+        operand: Id,
+    ) -> Option<Id> {
+        let dims = self.ty(operand)?.dims.clone();
+        let held = self.number_of(&View {
+            indices: segment,
+            dims,
+        });
+        let held = (held, self.tables().views.share(held));
+        let rest = self.quotient_of(&held, view);
+        Some(self.numbered_view(operand, rest?))
+    }
+
+    /// Returns the number of the view that selects `view` from the selection `held`.
+    fn quotient_of(&mut self, held: &NumberedView, view: &NumberedView) -> Option<u32> {
+        let pair = (held.0, view.0);
+        let rest = self.relations.known_quotient(pair).unwrap_or_else(|| {
+            self.charge_composition(&held.1.indices, &view.1.indices);
+            let indices = quotient(&held.1.indices, &view.1.indices).ok();
+            self.number_of_selection(indices, &view.1)
+        });
+        self.relations.keep_quotient(pair, rest);
+        rest
     }
 
     fn number_of_selection(&mut self, indices: Option<IndexSet>, sizes: &View) -> Option<u32> {

@@ -6,8 +6,8 @@ use tpc_ir::{DType, Op};
 use crate::error::KernelError;
 use crate::kernel::Kernel;
 use crate::launch::ensure;
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 #[derive(Debug)]
 pub(super) struct Exchange {
@@ -158,7 +158,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
     // Splits rows, because there may be few long rows.
     const PIECE: usize = 512;
     let pieces = out.ne[0].div_ceil(PIECE);
-    for unit in worker.share(pieces * out.rows()) {
+    for unit in worker.items(pieces * out.rows()) {
         let (row, from) = (out.indices(unit / pieces), unit % pieces * PIECE);
         let n = PIECE.min(out.ne[0] - from);
         for i in (0..n).step_by(LANES) {

@@ -9,8 +9,8 @@ use crate::error::KernelError;
 use crate::launch::ensure;
 use crate::ops::{each_chunk, windowed};
 use crate::product::Isa;
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 /// Computes `out[:, r, i, j] = weight[:, indices[r, i, j], i, j]`; rows outside the window give zero.
 ///

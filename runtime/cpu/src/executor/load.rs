@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::TensorType;
 use tpc_ir::program::{Program, StorageFormat, WeightPart};
@@ -120,15 +121,15 @@ fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), Exe
     let part = job.format.part();
     let (from, k) = (part.start() - job.part.skipped(), job.part.row_len());
     let matrix = job.part.bytes.len() / job.n.max(1);
-    let workers = team.workers();
+    // On a busy machine, some workers do not take part, so all take panels until none is left.
+    let next = AtomicUsize::new(wave.start);
     let misfit = KernelError::Shape {
         what: "the weight does not match its format",
     };
-    let run = team.run(|worker| {
+    let run = team.run(|_| {
         let panels = job.format.panels();
-        let number = worker.number();
-        let at = |i: usize| wave.start + wave.len() * i / workers;
-        for unit in at(number)..at(number + 1) {
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|unit| *unit < wave.end);
+        while let Some(unit) = take() {
             let (i, panel) = (unit / panels, unit % panels);
             let bytes = &job.part.bytes[i * matrix..(i + 1) * matrix];
             let source = Source { bytes, from, k };
@@ -146,4 +147,37 @@ fn wave_of(job: &Job<'_>, wave: Range<usize>, team: &mut Team) -> Result<(), Exe
         Ok(())
     });
     run.map_err(super::io::error)
+}
+
+#[cfg(test)]
+mod tests {
+    use tpc_ir::{DType, Dim};
+    use tpc_runtime::{MemoryWeights, WeightData, pack};
+
+    use super::*;
+
+    #[test]
+    fn a_weight_is_packed_completely_by_fewer_workers() {
+        let (rows, k) = (160_u64, 64_u64);
+        let bytes: Vec<u8> = (0..DType::Q4_0.bytes(rows * k).expect("whole blocks"))
+            .map(|i| (i * 37 % 251) as u8)
+            .collect();
+        let ty = TensorType::new(DType::Q4_0, [k, rows].map(Dim::from));
+        let (format, n) = stack(WeightPart { ty: &ty, start: 0 }).expect("a format");
+        let packed = |team: &mut Team| {
+            let data = WeightData {
+                dtype: DType::Q4_0,
+                ne: [k, rows, 1, 1],
+                bytes: &bytes,
+            };
+            let part = pack("w", data, None).expect("a part");
+            let mut to = vec![0; format.bytes() * n];
+            rows16(part, &ty, &mut to, &MemoryWeights::new(), team).expect("it is packed");
+            to
+        };
+        let mut team = Team::new(3).expect("threads");
+        let by_all = packed(&mut team);
+        team.leave_out(2);
+        assert!(by_all == packed(&mut team), "panels are missing");
+    }
 }

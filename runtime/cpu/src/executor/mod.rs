@@ -41,8 +41,9 @@ pub use options::CpuOptions;
 
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
-use crate::team::{Team, Worker};
+use crate::team::Team;
 use crate::view::View;
+use crate::worker::Worker;
 use launches::{Action, Launches, Prepared};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
@@ -174,7 +175,7 @@ impl CpuExecutor {
             first,
             inputs,
             outputs,
-            isa: Isa::best(),
+            isa: options.isa,
             batches: Batches::default(),
             extents: host::extents(&program),
             profile,
@@ -206,6 +207,9 @@ impl CpuExecutor {
             let named = |e: ExecError| e.at(|| launch_label(&self.program, Launch::new(i)));
             launch.resize(sizes).map_err(named)?;
         }
+        if let Some(profile) = &mut self.profile {
+            profile.resize(&self.program, sizes);
+        }
         Ok(())
     }
 
@@ -226,7 +230,7 @@ impl CpuExecutor {
             isa: self.isa,
             profile: self.profile.as_ref(),
         };
-        let done = self.team.run(|worker| {
+        let steps = |worker: &Worker<'_>| {
             for &(q, i) in &scripts[worker.device()] {
                 let step = &queues[q].steps[i];
                 if let Err(e) = running.timed(worker, (q, i), step) {
@@ -239,7 +243,9 @@ impl CpuExecutor {
                 }
             }
             Ok(())
-        });
+        };
+        let vectors = self.isa.vectors();
+        let done = (self.team).run(|worker| crate::simd::with(vectors, || steps(worker)));
         done.map_err(|e| {
             let e = io::error(e);
             match failed.load(Ordering::Relaxed) {
@@ -311,6 +317,7 @@ impl Running<'_> {
         }
         if worker.index() == 0 {
             self.progress[q].0.store(i + 1, Ordering::Release);
+            worker.notify();
         }
         for &(queue, steps) in met.iter().filter(|(queue, _)| *queue != q) {
             self.wait(worker, queue, steps + 1)?;
@@ -460,6 +467,10 @@ impl Executor for CpuExecutor {
     fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
         let bytes = self.state(weight)?;
         Ok(bytes.and_then(|bytes| host::weight_tensor(&self.program, weight, bytes)))
+    }
+
+    fn starved(&self) -> f64 {
+        self.team.starved()
     }
 
     fn take_profile(&mut self) -> Vec<KernelTime> {

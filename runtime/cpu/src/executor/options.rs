@@ -2,6 +2,8 @@
 
 use tpc_runtime::Options;
 
+use crate::product::Isa;
+
 /// Options of the CPU executor.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
@@ -14,12 +16,14 @@ pub struct CpuOptions {
     /// The maximum number of weights per token of a product with two int8 terms per activation. Two terms double the
     /// product's time and almost eliminate rounding.
     pub two_terms: u64,
+    /// The instruction set of the kernels. All sets give the same bits.
+    pub isa: Isa,
 }
 
 impl CpuOptions {
     /// The default of [`CpuOptions::two_terms`]. A core's cache keeps weights of this size between the passes, so the
     /// second pass takes no longer than an empty launch.
-    pub const TWO_TERMS: u64 = 1 << 18;
+    pub const TWO_TERMS: u64 = crate::target::TWO_TERMS;
 
     /// Returns the default options with this number of threads.
     pub fn with_threads(threads: usize) -> CpuOptions {
@@ -28,6 +32,7 @@ impl CpuOptions {
             options: Options::default(),
             profile: false,
             two_terms: CpuOptions::TWO_TERMS,
+            isa: Isa::best(),
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::product::{
     Activations, BLOCK, Block, Format, Isa, Matrix, Output, Product, Scratch, Tokens, quantise,
     residual,
 };
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 /// A packed weight: matrices of one format.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,7 @@ unsafe fn prepare(
     let misfit = |_| KernelError::Shape {
         what: "a row of activations has the wrong length",
     };
-    for r in worker.share(x.rows()) {
+    for r in worker.items(x.rows()) {
         let from = x.row(x.indices(r));
         let dense = x.nb[0] == 4 && from.cast::<f32>().is_aligned();
         // SAFETY: the row is dense and aligned, and has `k` elements.

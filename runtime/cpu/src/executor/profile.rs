@@ -1,16 +1,16 @@
 //! Launch times of the first device and of the host, measured on the first worker up to the barrier after each
 //! launch.
-//! launch.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tpc_ir::Launch;
+use tpc_ir::op::Work;
 use tpc_ir::program::{Program, Step};
-use tpc_runtime::KernelTime;
+use tpc_ir::{Bindings, Launch};
+use tpc_runtime::{KernelTime, launch_work};
 
 use crate::target::ROWS16;
-use crate::team::Worker;
+use crate::worker::Worker;
 
 const WAIT: &str = "wait";
 
@@ -18,19 +18,26 @@ const WAIT: &str = "wait";
 struct Counter {
     calls: AtomicU64,
     nanoseconds: AtomicU64,
+    bytes: AtomicU64,
+    operations: AtomicU64,
 }
 
 impl Counter {
-    fn count(&self, time: Duration) {
+    fn count(&self, time: Duration, work: Work) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let ns = time.as_nanos() as u64;
         self.nanoseconds.fetch_add(ns, Ordering::Relaxed);
+        self.bytes.fetch_add(work.bytes as u64, Ordering::Relaxed);
+        self.operations
+            .fetch_add(work.flops as u64, Ordering::Relaxed);
     }
 }
 
 #[derive(Debug)]
 pub(super) struct Profile {
     launches: Vec<Counter>,
+    /// The work of each launch, for the sizes of the last batch.
+    work: Vec<Work>,
     waits: Counter,
 }
 
@@ -42,7 +49,15 @@ impl Profile {
                 .iter()
                 .map(|_| Counter::default())
                 .collect(),
+            work: vec![Work::NONE; program.launches.len()],
             waits: Counter::default(),
+        }
+    }
+
+    /// Computes the work of the launches for batches of these sizes.
+    pub(super) fn resize(&mut self, program: &Program, sizes: &Bindings) {
+        for (i, work) in self.work.iter_mut().enumerate() {
+            *work = launch_work(program, Launch::new(i), sizes);
         }
     }
 
@@ -53,11 +68,14 @@ impl Profile {
     }
 
     pub(super) fn end(&self, step: &Step, begun: Instant) {
-        let counter = match step {
-            Step::Launch(launch) => &self.launches[launch.index()],
-            Step::Wait { .. } => &self.waits,
-        };
-        counter.count(begun.elapsed());
+        let time = begun.elapsed();
+        match step {
+            Step::Launch(launch) => {
+                let i = launch.index();
+                self.launches[i].count(time, self.work[i]);
+            }
+            Step::Wait { .. } => self.waits.count(time, Work::NONE),
+        }
     }
 
     pub(super) fn take(&self, program: &Program) -> Vec<KernelTime> {
@@ -67,6 +85,8 @@ impl Profile {
         for (kernel, counter) in named.chain([(WAIT.to_owned(), &self.waits)]) {
             let calls = counter.calls.swap(0, Ordering::Relaxed);
             let ns = counter.nanoseconds.swap(0, Ordering::Relaxed);
+            let bytes = counter.bytes.swap(0, Ordering::Relaxed);
+            let operations = counter.operations.swap(0, Ordering::Relaxed);
             if calls > 0 {
                 let time = Duration::from_nanos(ns);
                 KernelTime::add(
@@ -75,7 +95,8 @@ impl Profile {
                         kernel,
                         calls,
                         time,
-                        weight_bytes: 0,
+                        bytes,
+                        operations,
                     }],
                 );
             }

@@ -6,6 +6,22 @@ use crate::simd::vectorised;
 
 pub(crate) const LANES: usize = 16;
 
+/// Returns the [`LANES`] elements from element `at`, which exist.
+#[inline(always)]
+pub(crate) fn lanes(x: &[f32], at: usize) -> &[f32; LANES] {
+    x[at..]
+        .first_chunk()
+        .expect("invariant: whole groups of lanes")
+}
+
+/// Returns the [`LANES`] elements from element `at`, which exist.
+#[inline(always)]
+pub(crate) fn lanes_mut(x: &mut [f32], at: usize) -> &mut [f32; LANES] {
+    x[at..]
+        .first_chunk_mut()
+        .expect("invariant: whole groups of lanes")
+}
+
 /// Adds the lanes as a binary tree: the upper half to the lower half.
 #[inline(always)]
 pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {

@@ -228,8 +228,7 @@ impl Launch for Attention {
             sees: [false; ROWS],
         };
         let tasks = Tasks::of(&t);
-        let (first, step) = (call.worker.index(), call.worker.count());
-        for i in (first..tasks.count).step_by(step) {
+        for i in call.worker.items(tasks.count) {
             // SAFETY: caller's contract; the views fit; the task is this worker's.
             unsafe { self.attend(&t, tasks.task(i), &mut memory) };
         }

@@ -77,7 +77,7 @@ impl Launch for Mixing {
         unsafe {
             let scale = real(&scale, [2, 0, 0, 0]);
             read_row(&base, base.ptr, 0, bases);
-            for token in call.worker.share(tokens) {
+            for token in call.worker.items(tokens) {
                 read_row(&mixes, mixes.row([token, 0, 0]), 0, matrix);
                 for (x, b) in matrix.iter_mut().zip(&*bases) {
                     *x = x.mul_add(scale, *b);

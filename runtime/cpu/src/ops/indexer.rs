@@ -65,7 +65,7 @@ impl Launch for Indexer {
         let width = d.next_multiple_of(LANES).max(LANES);
         let blocks = cells.div_ceil(TILE);
         let mut loaded = None;
-        for unit in call.worker.share(blocks * tokens * streams) {
+        for unit in call.worker.items(blocks * tokens * streams) {
             let (from, at) = (unit % blocks * TILE, unit / blocks);
             let (token, stream) = (at % tokens, at / tokens);
             let n = TILE.min(cells - from);

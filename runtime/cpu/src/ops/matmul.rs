@@ -78,7 +78,7 @@ impl Launch for Product {
         ensure(fits, "batches of a do not divide batches of b")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let (down, across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
-        for unit in call.worker.share(down * across * p_b * q_b) {
+        for unit in call.worker.items(down * across * p_b * q_b) {
             let (block, batch) = (unit % (down * across), unit / (down * across));
             let (i2, i3) = (batch % p_b, batch / p_b);
             let (first, from) = (block % down * ROWS, block / down * COLUMNS);
@@ -131,7 +131,7 @@ impl Launch for ExpertProduct {
         ensure(repeats, "rows per token of x do not divide rows of ids")?;
         let [rows, buffer] = floats(call.scratch, [ROWS * k, k])?;
         let down = m.div_ceil(ROWS);
-        for unit in call.worker.share(down * used * tokens) {
+        for unit in call.worker.items(down * used * tokens) {
             let (block, at) = (unit % down, unit / down);
             let (u, t) = (at % used, at / used);
             let first = block * ROWS;

@@ -3,6 +3,8 @@
 mod attention;
 mod attention_tile;
 mod binary;
+mod convolution;
+mod delta_rule;
 mod elementwise;
 mod expert;
 mod foreign;
@@ -17,10 +19,10 @@ mod order;
 mod pointwise;
 mod pool;
 mod position;
-mod recurrent;
 mod reduce;
 mod rope;
 mod rows;
+mod scan;
 mod slopes;
 mod soft_max;
 mod top_k_mask;
@@ -61,9 +63,9 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Rope(op) => rope::rope(op, request),
         Op::SoftMax(op) => soft_max::soft_max(op, request),
         Op::FlashAttn(op) => attention::flash_attn(op, request),
-        Op::SsmConv(_) => recurrent::ssm_conv(request),
-        Op::SsmScan(_) => recurrent::ssm_scan(request),
-        Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),
+        Op::SsmConv(_) => convolution::ssm_conv(request),
+        Op::SsmScan(_) => scan::ssm_scan(request),
+        Op::GatedDeltaNet(_) => delta_rule::gated_delta_net(request),
         Op::Wkv(_) => wkv::wkv(request),
         Op::LightningIndexer(_) => indexer::lightning_indexer(request),
         Op::NgramRows(op) => ngram::ngram_rows(op, request),

@@ -8,8 +8,8 @@ use super::pointwise::{each_chunk, read_piece};
 use crate::elements::{CHUNK, is_readable, is_writable};
 use crate::error::KernelError;
 use crate::launch::{Call, Launch, Request, Selected, ensure};
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 const fn blocks(x: &View) -> usize {
     x.ne[0].div_ceil(x.dtype.block_len() as usize)
@@ -53,7 +53,7 @@ pub(super) unsafe fn copy(worker: &Worker<'_>, x: &View, y: &View) -> Result<(),
     }
     let n = blocks(&y);
     let per_row = n.div_ceil(CHUNK);
-    for unit in worker.share(per_row * y.rows()) {
+    for unit in worker.items(per_row * y.rows()) {
         let (row, at) = (y.indices(unit / per_row), unit % per_row * CHUNK);
         let (from, to) = (x.row(row), y.row(row));
         let (from, to) = (
@@ -101,7 +101,7 @@ impl Launch for Flatten {
             "rows of a reshape are not whole blocks",
         )?;
         let (n, m) = (blocks(&x), blocks(&y));
-        for i in call.worker.share(y.rows()) {
+        for i in call.worker.items(y.rows()) {
             let to = y.row(y.indices(i));
             for j in 0..m {
                 let at = i * m + j;
@@ -241,7 +241,7 @@ pub(super) fn pad(op: &Pad, request: &Request<'_>) -> Selected {
 /// Same as [`crate::Kernel::run`].
 unsafe fn zero(worker: &Worker<'_>, y: &View) {
     let bytes = y.dtype.block_bytes() as usize;
-    for i in worker.share(y.rows()) {
+    for i in worker.items(y.rows()) {
         let row = y.row(y.indices(i));
         for j in 0..blocks(y) {
             // SAFETY: the block exists and is this worker's.
@@ -302,7 +302,7 @@ impl Launch for Tiled {
         ensure(whole, "rows are not whole blocks")?;
         let n = blocks(&x);
         let [_, n1, n2, n3] = x.ne;
-        for i in call.worker.share(y.rows()) {
+        for i in call.worker.items(y.rows()) {
             let [i1, i2, i3] = y.indices(i);
             let (from, to) = (x.row([i1 % n1, i2 % n2, i3 % n3]), y.row([i1, i2, i3]));
             for at in (0..blocks(&y)).step_by(n) {

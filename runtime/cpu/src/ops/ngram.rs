@@ -26,7 +26,7 @@ impl Launch for Hashed {
         let [tables, tokens, seqs, _] = y.ne;
         let fits = x.ne == [tokens + before, seqs, 1, 1] && tables == op.tables.len();
         ensure(fits && y.ne[3] == 1, "mismatched sizes of tokens and rows")?;
-        for i in call.worker.share(tokens * seqs) {
+        for i in call.worker.items(tokens * seqs) {
             let (token, seq) = (i % tokens, i / tokens);
             // SAFETY: the tokens exist, and this token's rows are this worker's.
             unsafe {

@@ -10,8 +10,8 @@ use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, Sizes, bytes_for, ensure, floats};
 use crate::math::{sum, sum_of_squares, sum_of_squares_about};
 use crate::simd::vectorised;
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 /// The function `x ↦ (x − shift) · factor`.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +46,20 @@ vectorised! {
 ///
 /// If there are few rows, every worker computes the sums of all rows, and writes its part. Meanwhile, operands must
 /// not be overwritten.
-fn division(worker: &Worker<'_>, x: &View, y: &View) -> (Range<usize>, Range<usize>) {
+fn division<'a>(
+    worker: &'a Worker<'_>,
+    x: &View,
+    y: &View,
+) -> (impl Iterator<Item = usize> + use<'a>, Range<usize>) {
     let (n, rows) = (y.ne[0], y.rows());
     let units = n.div_ceil(CHUNK);
+    let (mut whole, mut divided, mut part) = (0, rows, 0..n);
     if rows < worker.count() && x.ptr != y.ptr && units > 1 {
-        let part = worker.share(units);
-        return (0..rows, part.start * CHUNK..(part.end * CHUNK).min(n));
+        (whole, divided) = (rows, 0);
+        part = worker.share(units);
+        part = part.start * CHUNK..(part.end * CHUNK).min(n);
     }
-    (worker.share(rows), 0..n)
+    ((0..whole).chain(worker.items(divided)), part)
 }
 
 /// Writes the worker's share of the normalised `x` to `y`. `of` returns a row's shift and factor.
@@ -152,7 +158,7 @@ impl Launch for Stats {
         let fits = y.ne[0] == width && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();
         ensure(fits, "mismatched sizes of x and the statistic")?;
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let at = x.indices(i);
             // SAFETY: the rows exist; the result row is this worker's.
             unsafe {

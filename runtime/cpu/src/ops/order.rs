@@ -74,7 +74,7 @@ impl Launch for Sorted {
         let [buffer, indices] = floats(call.scratch, [n, n])?;
         // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let [i1, i2, i3] = x.indices(i);
             // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
@@ -117,7 +117,7 @@ impl Launch for TopMasked {
         let [buffer, indices, mask] = floats(call.scratch, [n, n, n])?;
         // SAFETY: u32 has f32's size and alignment, and every bit pattern is valid.
         let indices = unsafe { std::slice::from_raw_parts_mut(indices.as_mut_ptr().cast(), n) };
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let [i1, i2, i3] = x.indices(i);
             // SAFETY: the rows exist; the result row is this worker's.
             unsafe {

@@ -4,8 +4,8 @@
 use crate::elements::{CHUNK, read_row, write_row};
 use crate::error::KernelError;
 use crate::launch::ensure;
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
@@ -29,7 +29,7 @@ pub(crate) unsafe fn each_chunk(
     ensure(whole, "rows of the result are not whole blocks")?;
     let per_row = n.div_ceil(CHUNK);
     let mut buffer = [0.0; CHUNK];
-    for unit in worker.share(per_row * y.rows()) {
+    for unit in worker.items(per_row * y.rows()) {
         let (row, at) = (y.indices(unit / per_row), unit % per_row * CHUNK);
         let chunk = &mut buffer[..CHUNK.min(n - at)];
         fill(Piece { row, at }, chunk)?;

@@ -56,7 +56,7 @@ impl Launch for RowSums {
         let fits = y.ne[0] == 1 && y.ne[1..] == x.ne[1..] && !y.dtype.is_quantised();
         ensure(fits, "mismatched sizes of x and the sums")?;
         let [buffer] = floats(call.scratch, [x.ne[0]])?;
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let at = x.indices(i);
             // SAFETY: the rows exist; the result row is this worker's.
             unsafe {
@@ -104,7 +104,7 @@ impl Launch for Cumulative {
         let whole = y.ne[0].is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let mut buffer = [0.0; CHUNK];
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let at = x.indices(i);
             let mut total = 0.0_f64;
             for from in (0..x.ne[0]).step_by(CHUNK) {

@@ -221,7 +221,7 @@ impl Launch for Rotation {
         ensure(whole, "rows of the result are not whole blocks")?;
         let [sin, cos, row] = floats(call.scratch, [pairs, pairs, d])?;
         let mut turned = None;
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let at = x.indices(i);
             // SAFETY: the rows exist; the result row is this worker's, and is read before it is written.
             unsafe {

@@ -102,7 +102,7 @@ impl Launch for GatherInts {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([data, indices], [y]) = call.views()?;
         self.0.check([&data, &indices, &y])?;
-        for i in call.worker.share(y.rows()) {
+        for i in call.worker.items(y.rows()) {
             let [i1, i2, i3] = y.indices(i);
             // SAFETY: caller's contract; the views fit; rows are checked.
             unsafe {

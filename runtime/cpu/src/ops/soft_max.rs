@@ -83,7 +83,7 @@ impl Launch for Rows {
         let whole = n.is_multiple_of(y.dtype.block_len() as usize);
         ensure(whole, "rows of the result are not whole blocks")?;
         let [row] = floats(call.scratch, [n])?;
-        for i in call.worker.share(x.rows()) {
+        for i in call.worker.items(x.rows()) {
             let at = x.indices(i);
             let head = at[1];
             // SAFETY: the rows exist; the result row is this worker's, and is read before it is written.

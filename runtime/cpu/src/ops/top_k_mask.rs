@@ -117,7 +117,7 @@ impl Launch for Masked {
         let n_scores = of.scores.map_or(0, |t| t.ne[0]);
         let [buffer, out, score_buffer] =
             floats(call.scratch, [bounds.cells, bounds.cells, n_scores])?;
-        for i in call.worker.share(y.rows()) {
+        for i in call.worker.items(y.rows()) {
             let at = y.indices(i);
             let [i1, i2, i3] = at;
             let of_mask = [i1 % of.mask.ne[1], i2 % of.mask.ne[2], i3 % of.mask.ne[3]];

@@ -9,8 +9,8 @@ use super::rows::index;
 use crate::elements::{CHUNK, int, read_row, write_row};
 use crate::error::KernelError;
 use crate::launch::{Call, Elements, Launch, Request, Selected, ensure};
-use crate::team::Worker;
 use crate::view::View;
+use crate::worker::Worker;
 
 /// Checks that the op keeps its first operand's type and does not cut blocks.
 fn updates(axis: usize, request: &Request<'_>) -> Result<(), &'static str> {
@@ -134,7 +134,7 @@ impl Launch for ScatterElements {
         check_rows(0, [&dst, &rows, &indices])?;
         let n = rows.ne[0];
         let same = dst.ptr == y.ptr && dst.nb == y.nb;
-        for i in call.worker.share(y.rows()) {
+        for i in call.worker.items(y.rows()) {
             let row = y.indices(i);
             let line = |v: &View| View::new(v.row(row), v.dtype, [v.ne[0], 1, 1, 1], v.nb);
             let (to, from) = (line(&y), line(&rows));

@@ -99,7 +99,7 @@ impl Launch for Recurrence {
             floats(call.scratch, lengths(&sizes))?;
         seen.fill(0.0);
         back.fill(0.0);
-        for unit in call.worker.share(heads * n_s) {
+        for unit in call.worker.items(heads * n_s) {
             let (h, s) = (unit % heads, unit / heads);
             // SAFETY: caller's contract; the views fit; the head is this worker's.
             unsafe {

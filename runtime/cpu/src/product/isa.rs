@@ -1,6 +1,8 @@
 //! Instruction sets.
 #![expect(unsafe_code, reason = "kernels for instructions that the machine has")]
 
+#[cfg(target_arch = "aarch64")]
+use super::simd::aarch64::{MIXED, Neon, SIGNED, WIDENING};
 use super::simd::portable::Portable;
 use super::simd::{Kernel, Simd};
 #[cfg(target_arch = "x86_64")]
@@ -21,6 +23,12 @@ pub(super) enum Set {
     AvxVnni,
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    #[cfg(target_arch = "aarch64")]
+    NeonI8mm,
+    #[cfg(target_arch = "aarch64")]
+    NeonDot,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
     Portable,
 }
 
@@ -38,6 +46,16 @@ impl Isa {
                 (Avx512::available(), Set::Avx512),
                 (Avx2::<true>::available(), Set::AvxVnni),
                 (Avx2::<false>::available(), Set::Avx2),
+            ] {
+                if has {
+                    all.push(Isa(set));
+                }
+            }
+            #[cfg(target_arch = "aarch64")]
+            for (has, set) in [
+                (Neon::<MIXED>::available(), Set::NeonI8mm),
+                (Neon::<SIGNED>::available(), Set::NeonDot),
+                (Neon::<WIDENING>::available(), Set::Neon),
             ] {
                 if has {
                     all.push(Isa(set));
@@ -65,12 +83,14 @@ impl Isa {
             Set::Avx512 => Vectors::Avx512,
             #[cfg(target_arch = "x86_64")]
             Set::AvxVnni | Set::Avx2 => Vectors::Avx2,
+            #[cfg(target_arch = "aarch64")]
+            Set::NeonI8mm | Set::NeonDot | Set::Neon => Vectors::Baseline,
             Set::Portable => Vectors::Baseline,
         }
     }
 
     /// Runs a kernel whose requirements concern only its own fields.
-    pub(super) fn run<K: Kernel>(self, kernel: K) {
+    pub(crate) fn run<K: Kernel>(self, kernel: K) {
         // SAFETY: an `Isa` exists only if the machine has the instructions.
         unsafe {
             match self.0 {
@@ -80,6 +100,12 @@ impl Isa {
                 Set::AvxVnni => Avx2::<true>::enter(kernel),
                 #[cfg(target_arch = "x86_64")]
                 Set::Avx2 => Avx2::<false>::enter(kernel),
+                #[cfg(target_arch = "aarch64")]
+                Set::NeonI8mm => Neon::<MIXED>::enter(kernel),
+                #[cfg(target_arch = "aarch64")]
+                Set::NeonDot => Neon::<SIGNED>::enter(kernel),
+                #[cfg(target_arch = "aarch64")]
+                Set::Neon => Neon::<WIDENING>::enter(kernel),
                 Set::Portable => Portable::enter(kernel),
             }
         }
@@ -95,6 +121,12 @@ impl fmt::Display for Isa {
             Set::AvxVnni => "avx-vnni",
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Set::NeonI8mm => "neon-i8mm",
+            #[cfg(target_arch = "aarch64")]
+            Set::NeonDot => "neon-dotprod",
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => "neon",
             Set::Portable => "portable",
         })
     }

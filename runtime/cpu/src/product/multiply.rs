@@ -8,22 +8,18 @@ use super::kernel::float::Floats;
 use super::kernel::table::{
     FloatKernels, QuantisedKernels, float_kernels, quantised_kernels, widest,
 };
-use super::kernel::tile::{Multiply, Sum};
+use super::kernel::tile::{Multiply, Run, Sum};
 use super::kernel::unpack::{BLOCKS, Unpack, Unpacked};
 use super::kernel::{PANELS, SUMS, Sums, TOKENS};
 use super::layout::ROWS;
 use super::layout::geometry::Geometry;
 use super::output::{Epilogue, Output, Place};
-use super::part::Plan;
+use super::part::{CHUNKS, Plan};
 use super::{Isa, ProductError};
 use std::ops::Range;
 
 /// Maximum number of tokens that share a decoded panel. Their activations and sums fit a cache.
 const BATCH: usize = 192;
-
-/// Maximum batch that is multiplied without storing decoded panels. Smaller batches decode a panel again for every
-/// few tokens, which is cheaper because the panel stays in the second-level cache.
-const FEW: usize = BATCH;
 
 /// Rows of activations and columns of the result.
 #[derive(Clone, Copy, Debug)]
@@ -195,7 +191,11 @@ impl<'a> Product<'a> {
         out: &mut Output,
         scratch: &mut Scratch,
     ) -> Result<(), ProductError> {
-        if self.tokens.len() > FEW {
+        let few = match &self.rows {
+            Rows::Quantised(rows) => rows.kernels.few,
+            Rows::Float { .. } => usize::MAX,
+        };
+        if self.tokens.len() > few {
             self.gemm(panels, out, scratch)
         } else {
             self.gemv(panels, out)
@@ -295,7 +295,7 @@ impl<'a> Product<'a> {
                 geometry: &rows.geometry,
                 plan: &self.plan,
                 panel: self.panel(panel),
-                x: self.blocks(rows, t0, w, 0),
+                x: self.blocks(rows, t0, w),
                 sums,
             };
             // SAFETY: the kernels belong to the matrix's type and to an instruction set that the machine has. The panel
@@ -306,17 +306,11 @@ impl<'a> Product<'a> {
         }
     }
 
-    fn blocks(
-        &self,
-        rows: &QuantisedRows,
-        t0: usize,
-        w: usize,
-        block: usize,
-    ) -> [*const Block; TOKENS] {
+    fn blocks(&self, rows: &QuantisedRows, t0: usize, w: usize) -> [*const Block; TOKENS] {
         let k = rows.geometry.blocks;
         std::array::from_fn(|t| {
             let row = self.tokens.from(t0 + t.min(w - 1)) * k;
-            rows.x[row..row + k][block..].as_ptr()
+            rows.x[row..row + k].as_ptr()
         })
     }
 
@@ -328,42 +322,21 @@ impl<'a> Product<'a> {
         scratch: &mut Scratch,
         out: &mut Output,
     ) {
-        let mut slot = 0;
-        for segment in self.plan.segments() {
-            let mut start = segment.start;
-            loop {
-                let blocks = start..segment.end.min(start + BLOCKS);
-                let last = blocks.end == segment.end;
-                for (v, panel) in panels.clone().enumerate() {
-                    let work = Unpack {
-                        geometry: &rows.geometry,
-                        panel: self.panel(panel),
-                        blocks: blocks.clone(),
-                        out: &mut scratch.panels[v],
-                    };
-                    // SAFETY: as in `decode`; the blocks belong to the part, and there are at most `BLOCKS`.
-                    unsafe { (rows.kernels.unpack)(work) };
-                }
-                let step = Step {
-                    slot,
-                    first: start == segment.start,
-                    merges: if last { segment.merges } else { 0 },
+        let x = self.row_pointers(rows, tokens.clone());
+        groups(&self.plan, |blocks, runs| {
+            for (v, panel) in panels.clone().enumerate() {
+                let work = Unpack {
+                    geometry: &rows.geometry,
+                    panel: self.panel(panel),
+                    blocks: blocks.clone(),
+                    out: &mut scratch.panels[v],
                 };
-                self.tiles(
-                    rows,
-                    panels.len(),
-                    tokens.clone(),
-                    blocks.clone(),
-                    step,
-                    scratch,
-                );
-                start = blocks.end;
-                if last {
-                    break;
-                }
+                // SAFETY: as in `decode`; the blocks belong to the part, and there are at most `BLOCKS`.
+                unsafe { (rows.kernels.unpack)(work) };
             }
-            slot = slot + 1 - segment.merges;
-        }
+            let x = &x[..tokens.len() + 2 * TOKENS];
+            self.tiles(rows, panels.len(), x, blocks.start, runs, scratch);
+        });
         let end = self.matrix.format().rows();
         for root in 0..self.plan.roots {
             for (i, t) in tokens.clone().enumerate() {
@@ -385,29 +358,43 @@ impl<'a> Product<'a> {
         }
     }
 
+    /// Returns the rows of some tokens, at most [`BATCH`]. The last row is repeated to the end.
+    fn row_pointers(
+        &self,
+        rows: &QuantisedRows,
+        tokens: Range<usize>,
+    ) -> [*const Block; BATCH + 2 * TOKENS] {
+        let k = rows.geometry.blocks;
+        std::array::from_fn(|i| {
+            let row = self.tokens.from((tokens.start + i).min(tokens.end - 1)) * k;
+            rows.x[row..row + k].as_ptr()
+        })
+    }
+
+    /// Multiplies decoded panels by all tokens. `x` has their rows, then `2 · TOKENS` more.
     fn tiles(
         &self,
         rows: &QuantisedRows,
         panels: usize,
-        tokens: Range<usize>,
-        blocks: Range<usize>,
-        step: Step,
+        x: &[*const Block],
+        start: usize,
+        runs: &[Run],
         scratch: &mut Scratch,
     ) {
-        let mut t0 = tokens.start;
-        while t0 < tokens.end {
-            let (w, run) = widest(&rows.kernels.tile[panels - 1], tokens.end - t0);
+        let tokens = x.len() - 2 * TOKENS;
+        let mut t0 = 0;
+        while t0 < tokens {
+            let (w, run) = widest(&rows.kernels.tile[panels - 1], tokens - t0);
             let work = Multiply {
                 panels: &scratch.panels,
-                blocks: blocks.len(),
-                x: self.blocks(rows, t0, w, blocks.start),
-                sums: scratch.sums[step.slot * BATCH..][t0 - tokens.start..][..w].as_mut_ptr(),
-                first: step.first,
-                merges: step.merges,
+                runs,
+                x: &x[t0..],
+                start,
+                sums: scratch.sums[t0..].as_mut_ptr(),
                 stride: BATCH,
             };
-            // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist. The sums of earlier
-            // slots exist, because a plan never merges more sums than exist.
+            // SAFETY: as in `decode`. The panels are decoded, and the sums of `w` tokens exist in every slot. A plan
+            // never merges more sums than exist.
             unsafe { run(work) };
             t0 += w;
         }
@@ -444,12 +431,35 @@ impl<'a> Product<'a> {
     }
 }
 
-/// The slot for the sums of some blocks, and the merges.
-#[derive(Clone, Copy)]
-struct Step {
-    slot: usize,
-    first: bool,
-    merges: usize,
+/// Calls `f` with each group of at most [`BLOCKS`] adjacent blocks, and with its runs.
+fn groups(plan: &Plan, mut f: impl FnMut(Range<usize>, &[Run])) {
+    let mut runs = [Run::default(); CHUNKS];
+    let (mut count, mut slot, mut from, mut at) = (0, 0, 0, 0);
+    for segment in plan.segments() {
+        at = segment.start;
+        loop {
+            let end = segment.end.min(from + BLOCKS);
+            let last = end == segment.end;
+            runs[count] = Run {
+                blocks: end - at,
+                slot,
+                first: at == segment.start,
+                merges: if last { segment.merges } else { 0 },
+            };
+            (count, at) = (count + 1, end);
+            if at == from + BLOCKS {
+                f(from..at, &runs[..count]);
+                (count, from) = (0, at);
+            }
+            if last {
+                break;
+            }
+        }
+        slot = slot + 1 - segment.merges;
+    }
+    if count > 0 {
+        f(from..at, &runs[..count]);
+    }
 }
 
 /// Returns the number of rows in `len` elements, if all rows are whole.

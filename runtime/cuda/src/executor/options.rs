@@ -1,5 +1,5 @@
 use tpc_cpu::CpuTarget;
-use tpc_ir::program::{FileTarget, FusionContext, Target, WeightPart, WeightStorage};
+use tpc_ir::program::{Company, FileTarget, FusionContext, Target, WeightPart, WeightStorage};
 use tpc_ir::{DType, Inst, Op, Place, TensorType};
 use tpc_runtime::Options;
 
@@ -111,5 +111,16 @@ impl Target for CudaTarget {
 
     fn alignment(&self) -> u64 {
         256
+    }
+
+    /// Lanes add the pairs of groups of K in turn, so products over parts of K have another order. Attention of more
+    /// than eight tokens uses another kernel.
+    fn company(&self) -> Company {
+        Company {
+            subtrees: false,
+            two_term_weights: 0,
+            widths: 8,
+            neighbours: false,
+        }
     }
 }

@@ -43,7 +43,8 @@ impl Profile {
                 kernel: name(launches, *at, shape),
                 calls: 1,
                 time: *time,
-                weight_bytes: weight_bytes(launches, *at, shape),
+                bytes: weight_bytes(launches, *at, shape),
+                operations: 0,
             };
             KernelTime::add(&mut self.0, vec![kernel]);
         }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use tpc_core::golden::distance;
 use tpc_ir::{DType, Op, Place};
-use tpc_passes::reproducibility::find_differing_sums;
+use tpc_passes::bits::find_differing_sums;
 use tpc_tests::Sweep;
 
 use super::{BY_SIZE, Subject};
-use crate::support::{Written, placement};
+use crate::support::{Written, company, placement};
 
 /// Models with feed-forward widths of 768 and 512, three and two blocks of 256, dense and with experts. Heads have 64
 /// or 128 elements, a quarter or half of a block; in the last model 80, which end inside 32 elements.
@@ -113,7 +113,7 @@ fn widths_of_few_blocks_are_shared_evenly_and_exactly() {
                     rounded <= *most,
                     "{what}: {rounded:e} from the rounded reference, {most:e} allowed"
                 );
-                let promised = find_differing_sums(&split.program.graph, terms).is_empty();
+                let promised = find_differing_sums(&split.program.graph, company(terms)).is_empty();
                 let equal = bits(&found) == bits(whole);
                 println!(
                     "{what}, two terms to {terms}: same {equal}, promised {promised}, {rounded:.1e}"

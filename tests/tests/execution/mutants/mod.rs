@@ -4,6 +4,7 @@
 //! logits differ, otherwise *equal*. The verifier may reject equal mutants: a wait may be needless for these batches.
 
 mod kinds;
+mod orders;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

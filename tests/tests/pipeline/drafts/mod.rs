@@ -326,7 +326,12 @@ fn headers_with_drafts_plan_for_one_to_eight_devices() {
                 };
                 let compiled = planned(&what, &file, &placement);
                 let r = plan_report(&name, &placement, &compiled);
-                assert_eq!(r.verdict, "ok", "{what}: {:?}", r.diagnostics);
+                assert_eq!(
+                    r.verdict,
+                    tpc_diag::Verdict::Ok,
+                    "{what}: {:?}",
+                    r.diagnostics
+                );
                 (compiled, r)
             };
             let (_, alone) = report_of(Drafting::None);

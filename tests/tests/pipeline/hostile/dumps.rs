@@ -28,8 +28,11 @@ pub(super) fn damaged(rng: &mut Rng) -> Vec<u8> {
 fn change(header: &mut DumpHeader, rng: &mut Rng) {
     let n = odd_number(rng);
     let small = n as u32;
-    let tensor = &mut header.tensors[0];
-    let region = &mut header.regions[0];
+    // An earlier change may have removed them.
+    let (Some(tensor), Some(region)) = (header.tensors.first_mut(), header.regions.first_mut())
+    else {
+        return;
+    };
     match rng.range(0, 11) {
         0 => tensor.dims[rng.range(0, 3) as usize] = n,
         1 => tensor.strides[0] = n,

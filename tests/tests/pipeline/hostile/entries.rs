@@ -39,6 +39,10 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("lint", "graph", Input::Capture),
     ("lint", "topology", Input::Topology),
     ("lint", "capture", Input::Written),
+    ("lint", "baseline", Input::Text),
+    ("lint", "source", Input::Elsewhere),
+    ("bisect", "first", Input::Capture),
+    ("bisect", "second", Input::Capture),
     ("rpc", "capture", Input::Written),
     ("rpc", "topology", Input::Elsewhere),
     ("verify", "model", Input::Gguf),
@@ -58,6 +62,7 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("check", "model", Input::Artefact),
     ("check", "weights", Input::Gguf),
     ("check", "topology", Input::Topology),
+    ("models", "topology", Input::Topology),
     ("tokenize", "model", Input::Gguf),
     ("tokenize", "file", Input::Text),
     ("eval", "model", Input::Gguf),
@@ -76,10 +81,17 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("run", "prompt_cache", Input::Session),
     ("run", "prompts", Input::Text),
     ("run", "file", Input::Text),
+    ("run", "model_draft", Input::Gguf),
     ("bench", "model", Input::Gguf),
     ("bench", "weights", Input::Gguf),
     ("bench", "dump_on_fault", Input::Written),
     ("bench", "topology", Input::Topology),
+    ("perplexity", "model", Input::Gguf),
+    ("perplexity", "weights", Input::Gguf),
+    ("perplexity", "file", Input::Text),
+    ("perplexity", "save_all_logits", Input::Text),
+    ("perplexity", "dump_on_fault", Input::Written),
+    ("perplexity", "topology", Input::Topology),
     ("doctor", "write_topology", Input::Written),
     ("replay", "dump", Input::LaunchDump),
     ("synth", "output", Input::Written),
@@ -109,7 +121,9 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
     if command == "check" && rng.one_in(2) {
         add(&["--devices", rng.pick::<&str>(&["cpu", "2", "3x3090"])]);
     }
-    if !["inspect", "tokenize", "check", "replay"].contains(&command) && argument != "weights" {
+    if !["inspect", "tokenize", "check", "replay", "bisect"].contains(&command)
+        && argument != "weights"
+    {
         if argument != "topology" || rng.one_in(2) {
             add(&["--devices", rng.pick::<&str>(&["1", "2", "3", "4", "8"])]);
         }
@@ -156,6 +170,9 @@ fn options(command: &str, argument: &str, rng: &mut Rng) -> Vec<String> {
             add(&["-c", "256", "-p", "b", "-n", "2", "-t", "1"]);
         }
         "run" => add(&["--tokens", "1,2,3", "-n", "2", "-t", "1"]),
+        "perplexity" if argument == "save_all_logits" => add(&["--kl-divergence", "-t", "1"]),
+        "perplexity" if argument == "file" => add(&["-t", "1"]),
+        "perplexity" => add(&["-p", "Hello world, hello", "-t", "1"]),
         "bench" => add(&["-p", "2", "-n", "1", "-r", "1", "-t", "1"]),
         "eval" if argument != "golden" => add(&["--tokens", "1,2,3"]),
         _ => {}
@@ -182,6 +199,8 @@ fn command_line(
             line.extend([artefact, "--topology".to_owned(), text(file)]);
         }
         "weights" => line.extend([text(&seeds.artefact), text(file)]),
+        "first" => line.extend([text(file), text(&seeds.capture)]),
+        "second" => line.extend([text(&seeds.capture), text(file)]),
         "more" => line.extend([text(&seeds.model), text(file)]),
         "graph" => line.extend(["--graph".to_owned(), text(file)]),
         option => {

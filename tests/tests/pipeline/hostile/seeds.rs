@@ -64,6 +64,8 @@ pub(super) struct Seeds {
     golden: Vec<u8>,
     plan: String,
     pub(super) model: PathBuf,
+    /// An undamaged captured graph.
+    pub(super) capture: PathBuf,
     pub(super) artefact: PathBuf,
     compiled: Vec<u8>,
     /// Sessions of that model: a text, and a conversation.
@@ -102,6 +104,7 @@ impl Seeds {
                 .unwrap_or_default(),
             plan: plan_of(&model),
             model,
+            capture: tpc_tests::data().join("graphs/llama-dense.jsonl"),
             compiled: fs::read(&artefact).expect("it was compiled"),
             artefact,
             sessions: sessions(scratch),

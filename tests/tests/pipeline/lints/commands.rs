@@ -318,6 +318,13 @@ pub(super) fn cases() -> Vec<Case> {
             "llama-cli -sm tensor --rpc 10.0.0.2:50052,10.0.0.3:50052",
             "llama-cli -sm tensor --rpc 10.0.0.2:50052",
         ),
+        case("TPC0936", llama, "llama-server -np 8", "llama-server -np 1"),
+        case(
+            "TPC0936",
+            llama,
+            "llama-cli --spec-type ngram-simple",
+            "llama-cli --spec-type none",
+        ),
         models(
             "TPC0929",
             "ik_llama-cli -sm graph",

@@ -1,8 +1,8 @@
 //! Sums in the order of one device if it is cheap.
 
 use tpc_core::placement::Placement;
-use tpc_ir::program::SumOrder;
-use tpc_passes::reproducibility::{DifferenceCause, find_differing_sums};
+use tpc_ir::program::{Company, SumOrder};
+use tpc_passes::bits::{DifferenceCause, find_differing_sums};
 use tpc_tests::headers;
 
 use crate::support::{placement, plan};
@@ -14,7 +14,7 @@ fn late(path: &std::path::Path, devices: usize, sums: SumOrder) -> usize {
     };
     let (_, compiled) = plan(path, &placement).expect("the architecture is known");
     assert!(compiled.proof.is_ok(), "{}: not proved", path.display());
-    let others = find_differing_sums(&compiled.programs, 0);
+    let others = find_differing_sums(&compiled.programs, Company::UNKNOWN);
     others
         .get(&DifferenceCause::DeferredSum)
         .map_or(0, |of| of.sums)

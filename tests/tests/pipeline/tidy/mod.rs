@@ -29,7 +29,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, after the crates that it depends on.
-const CRATES: [&str; 25] = [
+const CRATES: [&str; 26] = [
     "ir",
     "passes",
     "runtime",
@@ -42,6 +42,7 @@ const CRATES: [&str; 25] = [
     "compiler/gguf",
     "compiler/text",
     "compiler/fetch",
+    "compiler/store",
     "compiler/ggml",
     "compiler/models",
     "compiler/synth",

@@ -44,7 +44,7 @@ fn every_entry_behaves() {
             line.extend(["-c", "4096"]);
             let said = say(&line);
             let Effect::Refused(..) = foreign.effect else {
-                if matches!(foreign.effect, Effect::Repository | Effect::RepositoryFile) {
+                if matches!(foreign.effect, Effect::RepositoryFile) {
                     let d = said.expect_err(name);
                     assert!(
                         d.help.is_some_and(|h| h.to_string().contains("tpc plan")),
@@ -64,6 +64,10 @@ fn every_entry_behaves() {
                             "{name}"
                         );
                         assert!(said.notes[0].to_string().contains(why), "{name}");
+                    }
+                    Effect::Repository => {
+                        let put = ["m.gguf", "hf://7", "-c", "4096"];
+                        assert_eq!(text(&said), put, "{name}");
                     }
                     Effect::Model => {
                         assert_eq!(text(&said), ["m.gguf", "7", "-c", "4096"], "{name}");
@@ -171,11 +175,6 @@ fn what_others_type() {
             &["TPC0421"],
         ),
         (
-            &["-hf", "u/n", "-hff", "f.gguf"],
-            &["https://huggingface.co/u/n/resolve/main/f.gguf"],
-            &[],
-        ),
-        (
             &["a.gguf", "-ts", "-1,2"],
             &["a.gguf", "--tensor-split", "-1,2"],
             &[],
@@ -200,6 +199,23 @@ fn what_others_type() {
             (expected, codes),
             "{line:?}"
         );
+    }
+}
+
+#[test]
+fn repositories_are_words() {
+    for (line, expected) in [
+        ("-hf u/n -hff f.gguf", &["hf://u/n/f.gguf"][..]),
+        (
+            "-hff f.gguf -hf v/w -c 1 --hf-repo=u/n:Q8_0",
+            &["hf://u/n/f.gguf", "-c", "1"],
+        ),
+        ("-hf u/n:Q4_K_M -c4096", &["hf://u/n:Q4_K_M", "-c4096"]),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let said = say(&words).expect(line);
+        assert_eq!(text(&said), expected, "{line}");
+        assert!(said.notes.is_empty(), "{line}");
     }
 }
 

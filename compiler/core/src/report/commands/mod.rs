@@ -9,6 +9,7 @@ mod shell;
 
 pub use shell::ShellCommand;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_passes::machine::Engine;
 
@@ -21,7 +22,7 @@ use llama_cpp::{Family, by_layers, command};
 use path::{first_shard, is_address, path_word};
 
 /// The commands that run a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Commands {
     /// `tpc run` with the options of the plan; `None` for captured graphs and for models on the web.
     pub tpc: Option<ShellCommand>,

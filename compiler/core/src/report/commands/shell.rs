@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
 use tpc_ggml::llama_cpp::quote;
 
@@ -15,6 +18,20 @@ impl Serialize for ShellCommand {
     }
 }
 
+impl JsonSchema for ShellCommand {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ShellCommand".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
 impl std::fmt::Display for ShellCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let words: Vec<String> = self.words.iter().map(|w| quote(w)).collect();
@@ -23,7 +40,7 @@ impl std::fmt::Display for ShellCommand {
 }
 
 impl ShellCommand {
-    pub(super) fn new(words: Vec<String>) -> ShellCommand {
+    pub(crate) fn new(words: Vec<String>) -> ShellCommand {
         ShellCommand { words }
     }
 

@@ -6,17 +6,19 @@ pub use text::render_diff;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kinds::suffix;
 use crate::format::lens;
 use snapshot::{Bytes, Finding, Tensor};
+use tpc_diag::FormatVersion;
 
 /// The changes between two plans.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct PlanDiff {
     /// Format version.
-    pub tpc: u32,
+    pub tpc: FormatVersion,
     /// The file with the earlier plan.
     pub since: String,
     /// True if architecture, name, layers and parameters are equal. Otherwise tensors are not compared.
@@ -36,7 +38,7 @@ pub struct PlanDiff {
 }
 
 /// A value in both plans.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Change<T> {
     /// The earlier value.
     pub old: T,
@@ -45,7 +47,7 @@ pub struct Change<T> {
 }
 
 /// A changed fact.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FactChange {
     /// The name.
     pub what: &'static str,
@@ -56,7 +58,7 @@ pub struct FactChange {
 }
 
 /// A fact of a plan.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Fact {
     /// A word.
@@ -68,7 +70,7 @@ pub enum Fact {
 }
 
 /// A place with changed bytes. Values of a plan without this place are `None`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PlaceChange {
     /// Name in the newer plan, or else in the earlier plan.
     pub name: String,
@@ -83,7 +85,7 @@ pub struct PlaceChange {
 }
 
 /// Tensors with the same change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TensorChange {
     /// The name without the layer.
     pub tensor: String,
@@ -96,7 +98,7 @@ pub struct TensorChange {
 }
 
 /// A finding of only one plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FindingReport {
     /// The code.
     pub code: String,
@@ -119,7 +121,7 @@ impl PlanDiff {
             false => Vec::new(),
         };
         PlanDiff {
-            tpc: 1,
+            tpc: FormatVersion,
             since: since.to_owned(),
             same_model,
             models: Change {

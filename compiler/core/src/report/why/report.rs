@@ -1,9 +1,10 @@
+use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_ir::Dim;
 use tpc_passes::plan::Cost;
 
 /// The reasons for the split of a tensor, and of equal tensors in other layers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WhyReport {
     /// Name.
     pub tensor: String,
@@ -30,7 +31,7 @@ pub struct WhyReport {
 }
 
 /// A number, or a polynomial in the batch's sizes.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Size {
     /// A number.
@@ -47,7 +48,7 @@ impl From<&Dim> for Size {
 }
 
 /// One factor of a tensor.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FactorReport {
     /// Handle in `dump --stage factors`, such as `f7`.
     pub factor: String,
@@ -61,7 +62,8 @@ pub struct FactorReport {
     pub shares_blocks: bool,
     /// Weights and states with this factor.
     pub through: Vec<ThroughReport>,
-    /// `split`, `one device`, `elsewhere`, `forbidden`, `possible` or `contradiction`.
+    /// The verdict on a split of the factor.
+    #[schemars(extend("enum" = ["split", "one device", "elsewhere", "forbidden", "possible", "contradiction"]))]
     pub verdict: &'static str,
     /// The class that splits it.
     pub class: Option<String>,
@@ -86,7 +88,7 @@ pub struct FactorReport {
 }
 
 /// A factor's position in a tensor.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ThroughReport {
     /// The tensor.
     pub tensor: String,
@@ -103,7 +105,7 @@ pub struct ThroughReport {
 }
 
 /// Times and bytes of a choice.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CostReport {
     /// Time per token in µs.
     pub decode_us: f64,

@@ -23,6 +23,18 @@ pub(in crate::product) trait Kind {
     const MIN: bool;
     const OFFSET: Option<u32>;
     const WIDTH: Width;
+    /// Number of units whose products fit sums of 16 bits.
+    const LINKS: usize;
+}
+
+/// Returns the number of units whose products fit sums of 16 bits, 1, 2, 4 or 8: a unit adds two products to a sum.
+pub(in crate::product) const fn links(largest: u8) -> usize {
+    match i16::MAX as usize / (2 * 127 * largest as usize) {
+        0 | 1 => 1,
+        2 | 3 => 2,
+        4..8 => 4,
+        _ => 8,
+    }
 }
 
 impl<L: Layout> Kind for L {
@@ -30,6 +42,7 @@ impl<L: Layout> Kind for L {
     const MIN: bool = L::Scales::MIN;
     const OFFSET: Option<u32> = L::Codes::OFFSET;
     const WIDTH: Width = L::Codes::WIDTH;
+    const LINKS: usize = links(L::Codes::LARGEST);
 }
 
 pub(super) trait Source<S: Simd> {
@@ -119,20 +132,85 @@ unsafe fn part<
     let mut sums = [[S::splat(0); V]; W];
     if let Some(log2) = K::OFFSET {
         for t in 0..W {
-            sums[t] = [S::start(K::WIDTH, negative(x[t]) << log2); V];
+            sums[t] = [S::start(K::WIDTH, negative(x[t]), log2); V];
         }
     }
-    for four in FROM / 4..TO / 4 {
-        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four);
-        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 1);
-        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 2);
-        unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 3);
+    if S::CHAINS && K::LINKS > 1 {
+        chains::<S, K, B, V, W, FROM, TO>(&mut sums, panels, x);
+    } else {
+        for four in FROM / 4..TO / 4 {
+            unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four);
+            unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 1);
+            unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 2);
+            unit::<S, K, B, V, W>(&mut sums, panels, x, 4 * four + 3);
+        }
     }
     for v in 0..V {
         let scale = panels[v].scale(FROM / 4);
         for t in 0..W {
             let scale = S::fmul(scale, S::fsplat(x[t].scale));
             f[t][v] = S::fma(S::to_f(sums[t][v]), scale, f[t][v]);
+        }
+    }
+}
+
+/// Adds units `FROM..TO` in chains: each sums its products in 16 bits, then adds them to `sums`.
+#[inline(always)]
+unsafe fn chains<
+    S: Simd,
+    K: Kind,
+    B: Source<S>,
+    const V: usize,
+    const W: usize,
+    const FROM: usize,
+    const TO: usize,
+>(
+    sums: &mut [[S::I; V]; W],
+    panels: &[B; V],
+    x: [&Block; W],
+) {
+    let links = if K::LINKS < TO - FROM {
+        K::LINKS
+    } else {
+        TO - FROM
+    };
+    for chain in 0..(TO - FROM) / links {
+        let mut pairs = [[S::splat(0); V]; W];
+        let first = FROM + chain * links;
+        for two in 0..links / 2 {
+            link::<S, B, V, W>(&mut pairs, panels, x, first + 2 * two);
+            link::<S, B, V, W>(&mut pairs, panels, x, first + 2 * two + 1);
+        }
+        for t in 0..W {
+            for v in 0..V {
+                sums[t][v] = S::widen(sums[t][v], pairs[t][v]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn link<S: Simd, B: Source<S>, const V: usize, const W: usize>(
+    pairs: &mut [[S::I; V]; W],
+    panels: &[B; V],
+    x: [&Block; W],
+    u: usize,
+) {
+    let mut w = [S::splat(0); V];
+    for v in 0..V {
+        w[v] = panels[v].unit(u);
+    }
+    for t in 0..W {
+        let x = S::splat4(x[t].codes.as_ptr().add(4 * u));
+        for v in 0..V {
+            pairs[t][v] = S::link(pairs[t][v], w[v], x);
+        }
+    }
+    if W > 1 {
+        for t in 0..W {
+            for v in 0..V {
+                pairs[t][v] = S::settled(pairs[t][v]);
+            }
         }
     }
 }
@@ -154,9 +232,11 @@ unsafe fn unit<S: Simd, K: Kind, B: Source<S>, const V: usize, const W: usize>(
             sums[t][v] = S::dot(K::WIDTH, sums[t][v], w[v], x);
         }
     }
-    for t in 0..W {
-        for v in 0..V {
-            sums[t][v] = S::settled(sums[t][v]);
+    if !S::CHAINS {
+        for t in 0..W {
+            for v in 0..V {
+                sums[t][v] = S::settled(sums[t][v]);
+            }
         }
     }
 }

@@ -12,6 +12,8 @@ use crate::product::layout::types::*;
 use crate::product::layout::{Layout, Scales};
 use crate::product::pack::{PackPanel, pack_panel};
 use crate::product::simd::Simd;
+#[cfg(target_arch = "aarch64")]
+use crate::product::simd::aarch64::{MIXED, Neon, SIGNED, WIDENING};
 use crate::product::simd::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use crate::product::simd::{x86_256::Avx2, x86_512::Avx512};
@@ -36,6 +38,8 @@ pub(in crate::product) struct QuantisedKernels {
     pub unpack: unsafe fn(Unpack),
     pub tile: [PerTokens<unsafe fn(Multiply)>; PANELS],
     pub panels: usize,
+    /// The largest batch whose weights are decoded in registers.
+    pub few: usize,
     /// Elements per scale: 16 or 32.
     pub sub: usize,
     pub min: bool,
@@ -115,6 +119,12 @@ pub(in crate::product) fn quantised_kernels(isa: Isa, dtype: DType) -> Option<Qu
         Set::AvxVnni => with_layout!(dtype, L => kernels::<Avx2<true>, L>()),
         #[cfg(target_arch = "x86_64")]
         Set::Avx2 => with_layout!(dtype, L => kernels::<Avx2<false>, L>()),
+        #[cfg(target_arch = "aarch64")]
+        Set::NeonI8mm => with_layout!(dtype, L => kernels::<Neon<MIXED>, L>()),
+        #[cfg(target_arch = "aarch64")]
+        Set::NeonDot => with_layout!(dtype, L => kernels::<Neon<SIGNED>, L>()),
+        #[cfg(target_arch = "aarch64")]
+        Set::Neon => with_layout!(dtype, L => kernels::<Neon<WIDENING>, L>()),
         Set::Portable => with_layout!(dtype, L => kernels::<Portable, L>()),
     }
 }
@@ -127,25 +137,30 @@ fn kernels<S: Simd, L: Layout>() -> QuantisedKernels {
         decode[2] = Some(decode::run::<S, L, 2>);
         decode[6] = Some(decode::run::<S, L, 6>);
     }
-    let tile = match (L::Scales::SUB, L::Scales::MIN, <L as Kind>::OFFSET) {
-        (32, true, None) => tiles::<S, Of<32, true, -1, false>>(),
-        (32, false, Some(0)) => tiles::<S, Of<32, false, 0, false>>(),
-        (32, false, Some(3)) => tiles::<S, Of<32, false, 3, false>>(),
-        (32, false, Some(4)) => tiles::<S, Of<32, false, 4, false>>(),
-        (32, false, Some(6)) => tiles::<S, Of<32, false, 6, false>>(),
-        (32, false, Some(7)) => tiles::<S, Of<32, false, 7, true>>(),
-        (16, true, None) => tiles::<S, Of<16, true, -1, false>>(),
-        (16, false, Some(2)) => tiles::<S, Of<16, false, 2, false>>(),
-        (16, false, Some(4)) => tiles::<S, Of<16, false, 4, false>>(),
-        (16, false, Some(6)) => tiles::<S, Of<16, false, 6, false>>(),
-        (16, false, Some(5)) => tiles::<S, Of<16, false, 5, false>>(),
-        (sub, min, offset) => unreachable!("invariant: a kind for {sub} {min} {offset:?}"),
+    let links = <L as Kind>::LINKS;
+    let tile = match (L::Scales::SUB, L::Scales::MIN, <L as Kind>::OFFSET, links) {
+        (32, true, None, 8) => tiles::<S, Of<32, true, -1, 8>>(),
+        (32, true, None, 4) => tiles::<S, Of<32, true, -1, 4>>(),
+        (32, false, Some(0), 8) => tiles::<S, Of<32, false, 0, 8>>(),
+        (32, false, Some(3), 8) => tiles::<S, Of<32, false, 3, 8>>(),
+        (32, false, Some(4), 4) => tiles::<S, Of<32, false, 4, 4>>(),
+        (32, false, Some(6), 1) => tiles::<S, Of<32, false, 6, 1>>(),
+        (32, false, Some(7), 1) => tiles::<S, Of<32, false, 7, 1>>(),
+        (16, true, None, 8) => tiles::<S, Of<16, true, -1, 8>>(),
+        (16, false, Some(2), 8) => tiles::<S, Of<16, false, 2, 8>>(),
+        (16, false, Some(4), 4) => tiles::<S, Of<16, false, 4, 4>>(),
+        (16, false, Some(6), 1) => tiles::<S, Of<16, false, 6, 1>>(),
+        (16, false, Some(5), 2) => tiles::<S, Of<16, false, 5, 2>>(),
+        (sub, min, offset, _) => {
+            unreachable!("invariant: a kind for {sub} {min} {offset:?} {links}")
+        }
     };
     QuantisedKernels {
         decode,
         unpack: unpack::run::<S, L>,
         tile,
         panels: S::PANELS,
+        few: S::FEW,
         sub: L::Scales::SUB,
         min: L::Scales::MIN,
         offset: <L as Kind>::OFFSET.map_or(0, |log2| 1 << log2),
@@ -155,8 +170,13 @@ fn kernels<S: Simd, L: Layout>() -> QuantisedKernels {
 fn tiles<S: Simd, K: Kind>() -> [PerTokens<unsafe fn(Multiply)>; PANELS] {
     let mut tile: [PerTokens<unsafe fn(Multiply)>; PANELS] = [[None; TOKENS + 1]; PANELS];
     tile[0][1] = Some(tile::run::<S, K, 1, 1>);
-    tile[0][4] = Some(tile::run::<S, K, 1, 4>);
-    if S::PANELS == 2 {
+    // Short chains with two scales per block need the registers of more tokens.
+    if !S::CHAINS || K::LINKS != 2 {
+        tile[0][4] = Some(tile::run::<S, K, 1, 4>);
+    }
+    if S::PANELS == 1 {
+        tile[0][2] = Some(tile::run::<S, K, 1, 2>);
+    } else {
         tile[0][6] = Some(tile::run::<S, K, 1, 6>);
         tile[1][1] = Some(tile::run::<S, K, 2, 1>);
         tile[1][2] = Some(tile::run::<S, K, 2, 2>);
@@ -181,6 +201,8 @@ fn floats<E: Element>(isa: Isa) -> FloatKernels {
         Set::Avx512 => floats_on::<Avx512, E>(),
         #[cfg(target_arch = "x86_64")]
         Set::AvxVnni | Set::Avx2 => floats_on::<Avx2<false>, E>(),
+        #[cfg(target_arch = "aarch64")]
+        Set::NeonI8mm | Set::NeonDot | Set::Neon => floats_on::<Neon<WIDENING>, E>(),
         Set::Portable => floats_on::<Portable, E>(),
     }
 }

@@ -161,6 +161,7 @@ impl Codes for Sign {
     const BYTES: usize = 64;
     const OFFSET: Option<u32> = Some(0);
     const WIDTH: Width = Width::Narrow;
+    const LARGEST: u8 = 2;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put1(codes, 0, row, body);
     }
@@ -177,6 +178,7 @@ impl<const LOG2: i32> Codes for Two<LOG2> {
     const BYTES: usize = 128;
     const OFFSET: Option<u32> = offset(LOG2);
     const WIDTH: Width = Width::Narrow;
+    const LARGEST: u8 = 3;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put2(codes, 0, row, body);
     }
@@ -193,6 +195,7 @@ impl Codes for Three {
     const BYTES: usize = 192;
     const OFFSET: Option<u32> = Some(2);
     const WIDTH: Width = Width::Narrow;
+    const LARGEST: u8 = 7;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put2(codes, 0, row, body);
         put1(codes, 2, row, &mut body[128..]);
@@ -210,6 +213,7 @@ impl<const LOG2: i32> Codes for Four<LOG2> {
     const BYTES: usize = 256;
     const OFFSET: Option<u32> = offset(LOG2);
     const WIDTH: Width = Width::Narrow;
+    const LARGEST: u8 = 15;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put4(codes, row, body);
     }
@@ -226,6 +230,7 @@ impl<const LOG2: i32> Codes for Five<LOG2> {
     const BYTES: usize = 320;
     const OFFSET: Option<u32> = offset(LOG2);
     const WIDTH: Width = Width::Narrow;
+    const LARGEST: u8 = 31;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put4(codes, row, body);
         put1(codes, 4, row, &mut body[256..]);
@@ -243,6 +248,7 @@ impl Codes for Six {
     const BYTES: usize = 384;
     const OFFSET: Option<u32> = Some(5);
     const WIDTH: Width = Width::Narrow;
+    const LARGEST: u8 = 63;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put4(codes, row, body);
         put2(codes, 4, row, &mut body[256..]);
@@ -260,6 +266,7 @@ impl Codes for Byte {
     const BYTES: usize = 512;
     const OFFSET: Option<u32> = Some(7);
     const WIDTH: Width = Width::Wide;
+    const LARGEST: u8 = 255;
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         for (u, unit) in codes.as_chunks::<4>().0.iter().enumerate() {
             *word(body, u, row) = unit.map(|c| c ^ 0x80);
@@ -308,6 +315,7 @@ impl<T: Table> Codes for Indexed<T> {
     const BYTES: usize = 256;
     const OFFSET: Option<u32> = Some(T::OFFSET);
     const WIDTH: Width = T::WIDTH;
+    const LARGEST: u8 = largest(T::VALUES);
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put4(codes, row, body);
     }
@@ -324,6 +332,7 @@ impl<T: Table> Codes for Indexed3<T> {
     const BYTES: usize = 192;
     const OFFSET: Option<u32> = Some(T::OFFSET);
     const WIDTH: Width = T::WIDTH;
+    const LARGEST: u8 = largest(T::VALUES);
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]) {
         put2(codes, 0, row, body);
         put1(codes, 2, row, &mut body[128..]);
@@ -333,6 +342,17 @@ impl<T: Table> Codes for Indexed3<T> {
         let low = get2::<S>(body, 0);
         looked_up::<S, T>(join::<S>(low, get1::<S>(body.add(128), 2)))
     }
+}
+
+const fn largest(values: [u8; 16]) -> u8 {
+    let (mut most, mut i) = (0, 0);
+    while i < values.len() {
+        if values[i] > most {
+            most = values[i];
+        }
+        i += 1;
+    }
+    most
 }
 
 const fn above<const N: usize>(values: [i8; N], offset: i16) -> [u8; N] {

@@ -28,6 +28,8 @@ pub(super) trait Codes {
     /// log2 of the codes' offset, or `None` without offset.
     const OFFSET: Option<u32>;
     const WIDTH: Width;
+    /// The largest code with its offset.
+    const LARGEST: u8;
 
     /// Stores the file's codes as row `row` of the panel.
     fn put(codes: &[u8; 32], row: usize, body: &mut [u8]);

@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "traits of kernels")]
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod aarch64;
 pub(crate) mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_256;
@@ -41,6 +43,11 @@ pub(crate) trait Simd: Copy + 'static {
     const TOKENS: usize;
     /// Panels multiplied together for a large batch.
     const PANELS: usize;
+    /// True if sums of 16 bits are faster than [`Simd::dot`], if they cannot overflow.
+    const CHAINS: bool;
+    /// The largest batch whose weights are decoded in registers, again for every few tokens. Larger batches decode
+    /// weights into a cache, once for all tokens.
+    const FEW: usize;
 
     unsafe fn enter<K: Kernel>(kernel: K);
 
@@ -48,6 +55,8 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn store(p: *mut u8, v: Self::I);
     /// Prefetches the cache line of an address. The address may be invalid.
     unsafe fn prefetch(p: *const u8);
+    /// Prefetches the cache line of an address into the first-level cache. The address may be invalid.
+    unsafe fn prefetch_near(p: *const u8);
     unsafe fn splat(v: i32) -> Self::I;
     /// Broadcasts the 4 bytes at `p`.
     unsafe fn splat4(p: *const i8) -> Self::I;
@@ -68,12 +77,19 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn u8x16(p: *const u8) -> Self::I;
     unsafe fn i8x16(p: *const u8) -> Self::I;
 
-    /// Returns the initial accumulator of a block. `offset` is minus the codes' offset times the sum of the
-    /// activations. The result is `offset`, unless [`Simd::dot`] subtracts the offset of wide codes itself.
-    unsafe fn start(width: Width, offset: i32) -> Self::I;
+    /// Returns the initial accumulator of a block, for codes with an offset of `1 << log2`. `negative` is minus the sum
+    /// of the activations. The result is `negative << log2`, unless [`Simd::dot`] subtracts the offset of wide codes
+    /// itself.
+    unsafe fn start(width: Width, negative: i32, log2: u32) -> Self::I;
     /// Adds to each lane the dot product of four unsigned codes `w` and four signed bytes `x`. No `x` is -128. Narrow
     /// codes are below 128; wide codes are offset by 128.
     unsafe fn dot(width: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I;
+
+    /// Adds to both 16-bit halves of each lane the products of two narrow codes `w` and two signed bytes `x`. No sum
+    /// exceeds 16 bits.
+    unsafe fn link(pairs: Self::I, w: Self::I, x: Self::I) -> Self::I;
+    /// Adds both 16-bit halves of `pairs` to each lane.
+    unsafe fn widen(acc: Self::I, pairs: Self::I) -> Self::I;
 
     /// Prevents the compiler from moving `a` after later operations, which would need too many registers. The core
     /// reorders loads itself.

@@ -34,6 +34,8 @@ impl Simd for Portable {
     type F = [f32; 16];
     const TOKENS: usize = 4;
     const PANELS: usize = 1;
+    const CHAINS: bool = false;
+    const FEW: usize = 192;
 
     #[inline(always)]
     unsafe fn enter<K: Kernel>(kernel: K) {
@@ -51,6 +53,8 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn prefetch(_: *const u8) {}
+    #[inline(always)]
+    unsafe fn prefetch_near(_: *const u8) {}
     #[inline(always)]
     unsafe fn splat(v: i32) -> Self::I {
         [v.cast_unsigned(); 16]
@@ -109,12 +113,25 @@ impl Simd for Portable {
         b.map(|v| i32::from(v).cast_unsigned())
     }
     #[inline(always)]
-    unsafe fn start(_: Width, offset: i32) -> Self::I {
-        [offset.cast_unsigned(); 16]
+    unsafe fn start(_: Width, negative: i32, log2: u32) -> Self::I {
+        [(negative << log2).cast_unsigned(); 16]
     }
     #[inline(always)]
     unsafe fn dot(_: Width, acc: Self::I, w: Self::I, x: Self::I) -> Self::I {
         from_fn(|r| acc[r].wrapping_add_signed(dot4(w[r], x[r])))
+    }
+    #[inline(always)]
+    unsafe fn link(pairs: Self::I, w: Self::I, x: Self::I) -> Self::I {
+        let half = |v: u32, i: u32| v >> (16 * i) & 0xffff;
+        from_fn(|r| {
+            let of = |i| half(pairs[r], i).wrapping_add_signed(dot4(half(w[r], i), half(x[r], i)));
+            of(0) & 0xffff | of(1) << 16
+        })
+    }
+    #[inline(always)]
+    unsafe fn widen(acc: Self::I, pairs: Self::I) -> Self::I {
+        let half = |v: u32| i32::from((v as u16).cast_signed());
+        from_fn(|r| acc[r].wrapping_add_signed(half(pairs[r]) + half(pairs[r] >> 16)))
     }
     #[inline(always)]
     unsafe fn settled(a: Self::I) -> Self::I {
@@ -162,5 +179,27 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F {
         from_fn(|r| a[r].mul_add(b[r], c[r]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_equal_dot_products() {
+        let lanes = |seed: u32, mask: u32| -> [u32; 16] {
+            from_fn(|r| (r as u32 + seed).wrapping_mul(2_654_435_761) & mask)
+        };
+        let zero = [0; 16];
+        let (w, x) = (lanes(1, 0x3f3f_3f3f), lanes(2, 0xf7f7_f7f7));
+        // SAFETY: no pointers.
+        unsafe {
+            let pairs = Portable::link(Portable::link(zero, w, x), x.map(|x| x & 0x3f3f_3f3f), x);
+            let acc = Portable::widen(lanes(3, 0xff), pairs);
+            let dot = Portable::dot(Width::Narrow, lanes(3, 0xff), w, x);
+            let dot = Portable::dot(Width::Narrow, dot, x.map(|x| x & 0x3f3f_3f3f), x);
+            assert_eq!(acc, dot);
+        }
     }
 }

@@ -41,6 +41,15 @@ unsafe fn enter_vnni<K: Kernel>(kernel: K) {
     unsafe { kernel.run::<Avx2<true>>() }
 }
 
+#[inline]
+#[target_feature(enable = "avx2")]
+fn settled(mut a: __m256i) -> __m256i {
+    // SAFETY: no instruction is emitted. To the compiler, the statement reads and writes the register and memory, so
+    // other accesses do not move across it.
+    unsafe { std::arch::asm!("/* {0} */", inout(ymm_reg) a, options(nostack, preserves_flags)) };
+    a
+}
+
 macro_rules! both {
     (|$($v:ident),+| $e:expr) => {
         [{ $(let $v = $v[0];)+ $e }, { $(let $v = $v[1];)+ $e }]
@@ -53,6 +62,8 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
     type F = [__m256; 2];
     const TOKENS: usize = 4;
     const PANELS: usize = 1;
+    const CHAINS: bool = !VNNI;
+    const FEW: usize = if VNNI { 192 } else { 7 };
 
     #[inline(always)]
     unsafe fn enter<K: Kernel>(kernel: K) {
@@ -77,6 +88,10 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
     #[inline(always)]
     unsafe fn prefetch(p: *const u8) {
         _mm_prefetch::<_MM_HINT_T1>(p.cast());
+    }
+    #[inline(always)]
+    unsafe fn prefetch_near(p: *const u8) {
+        _mm_prefetch::<_MM_HINT_T0>(p.cast());
     }
     #[inline(always)]
     unsafe fn splat(v: i32) -> Self::I {
@@ -139,12 +154,16 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
         ]
     }
     #[inline(always)]
-    unsafe fn start(width: Width, offset: i32) -> Self::I {
-        Self::splat(if width == Width::Wide && !VNNI {
-            0
-        } else {
-            offset
-        })
+    unsafe fn start(width: Width, negative: i32, log2: u32) -> Self::I {
+        if VNNI {
+            return Self::splat(negative << log2);
+        }
+        if width == Width::Wide {
+            return Self::splat(0);
+        }
+        // The sum fits 16 bits. A product takes two instructions; a shift of the number before the broadcast takes four.
+        let sum = _mm256_set1_epi32(negative);
+        [_mm256_madd_epi16(sum, _mm256_set1_epi32(1 << log2)); 2]
     }
     /// Without VNNI, pairs of products are summed in 16 bits, which hold 2·127·127. Wide codes would exceed this, so
     /// `x` gets the code's sign and is multiplied by the code's magnitude above the offset; 2·128·127 fits.
@@ -163,8 +182,17 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
         both!(|acc, pairs| _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, one)))
     }
     #[inline(always)]
+    unsafe fn link(pairs: Self::I, w: Self::I, x: Self::I) -> Self::I {
+        both!(|pairs, w, x| _mm256_add_epi16(pairs, _mm256_maddubs_epi16(w, x)))
+    }
+    #[inline(always)]
+    unsafe fn widen(acc: Self::I, pairs: Self::I) -> Self::I {
+        let one = _mm256_set1_epi16(1);
+        both!(|acc, pairs| _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, one)))
+    }
+    #[inline(always)]
     unsafe fn settled(a: Self::I) -> Self::I {
-        a
+        if VNNI { a } else { both!(|a| settled(a)) }
     }
     #[inline(always)]
     unsafe fn to_f(a: Self::I) -> Self::F {

@@ -48,6 +48,8 @@ impl Simd for Avx512 {
     type F = __m512;
     const TOKENS: usize = 6;
     const PANELS: usize = 2;
+    const CHAINS: bool = false;
+    const FEW: usize = 192;
 
     #[inline(always)]
     unsafe fn enter<K: Kernel>(kernel: K) {
@@ -64,6 +66,10 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn prefetch(p: *const u8) {
         _mm_prefetch::<_MM_HINT_T1>(p.cast());
+    }
+    #[inline(always)]
+    unsafe fn prefetch_near(p: *const u8) {
+        _mm_prefetch::<_MM_HINT_T0>(p.cast());
     }
     #[inline(always)]
     unsafe fn splat(v: i32) -> __m512i {
@@ -118,12 +124,20 @@ impl Simd for Avx512 {
         _mm512_cvtepi8_epi32(_mm_loadu_si128(p.cast()))
     }
     #[inline(always)]
-    unsafe fn start(_: Width, offset: i32) -> __m512i {
-        _mm512_set1_epi32(offset)
+    unsafe fn start(_: Width, negative: i32, log2: u32) -> __m512i {
+        _mm512_set1_epi32(negative << log2)
     }
     #[inline(always)]
     unsafe fn dot(_: Width, acc: __m512i, w: __m512i, x: __m512i) -> __m512i {
         _mm512_dpbusd_epi32(acc, w, x)
+    }
+    #[inline(always)]
+    unsafe fn link(pairs: Self::I, w: Self::I, x: Self::I) -> Self::I {
+        _mm512_add_epi16(pairs, _mm512_maddubs_epi16(w, x))
+    }
+    #[inline(always)]
+    unsafe fn widen(acc: Self::I, pairs: Self::I) -> Self::I {
+        _mm512_add_epi32(acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
     }
     #[inline(always)]
     unsafe fn settled(a: __m512i) -> __m512i {

@@ -1,0 +1,94 @@
+//! Configurations that start another engine with a plan: `tpc plan --emit`.
+//!
+//! [`EMITTERS`] has a row per target, and each target has a module. All start the plan's own command
+//! ([`Commands`](super::Commands)).
+
+mod compose;
+mod container;
+mod deployment;
+mod k8s_lws;
+mod llama_server;
+mod llama_swap;
+mod systemd;
+mod yaml;
+
+pub use deployment::Deployment;
+
+use tpc_diag::{Diagnostic, codes};
+
+/// A target of `--emit`.
+pub struct Emitter {
+    /// The name in `--emit`.
+    pub name: &'static str,
+    /// The written file.
+    pub about: &'static str,
+    emit: fn(&Deployment) -> Result<String, Unfit>,
+}
+
+/// All targets.
+pub static EMITTERS: [Emitter; 5] = [
+    Emitter {
+        name: "llama-server",
+        about: "a shell script",
+        emit: llama_server::emit,
+    },
+    Emitter {
+        name: "llama-swap",
+        about: "llama-swap's config.yaml",
+        emit: llama_swap::emit,
+    },
+    Emitter {
+        name: "compose",
+        about: "a Docker Compose file",
+        emit: compose::emit,
+    },
+    Emitter {
+        name: "systemd",
+        about: "a systemd unit",
+        emit: systemd::emit,
+    },
+    Emitter {
+        name: "k8s-lws",
+        about: "a Kubernetes LeaderWorkerSet with RPC servers",
+        emit: k8s_lws::emit,
+    },
+];
+
+/// The reason why a target cannot hold a deployment, and the cure.
+struct Unfit {
+    reason: String,
+    cure: String,
+}
+
+impl Unfit {
+    fn new(reason: impl Into<String>, cure: impl Into<String>) -> Unfit {
+        Unfit {
+            reason: reason.into(),
+            cure: cure.into(),
+        }
+    }
+}
+
+impl Emitter {
+    /// Returns the target with this name.
+    pub fn named(name: &str) -> Option<&'static Emitter> {
+        EMITTERS.iter().find(|e| e.name == name)
+    }
+
+    /// Returns the file's text.
+    ///
+    /// # Errors
+    /// Returns TPC0416 if the target cannot hold the deployment.
+    pub fn emit(&self, deployment: &Deployment) -> Result<String, Diagnostic> {
+        (self.emit)(deployment).map_err(|u| refusal(self.name, u))
+    }
+}
+
+fn refusal(target: &str, unfit: Unfit) -> Diagnostic {
+    let d = Diagnostic::new(
+        &codes::NO_CONFIGURATION,
+        format!("--emit {target}"),
+        unfit.reason,
+    );
+    d.help(unfit.cure)
+}
