@@ -10,6 +10,10 @@ use super::term_graph::{ModelRepetition, Repetition, Selection, TermGraph};
 pub(super) type Reading = Vec<ArgPart>;
 
 const MAX_READINGS: usize = 64;
+/// The steps charged for relating a part of a repetition to the model's.
+const REPETITION: usize = 8;
+/// The steps charged for deriving a relation.
+const RELATION: usize = 8;
 
 /// An argument, read as a part of `base`.
 #[derive(Clone, Debug)]
@@ -158,6 +162,7 @@ fn parts(terms: &TermGraph, id: Id) -> Vec<ArgPart> {
         .filter_map(|s| read_selection(terms, id, s))
         .collect();
     for (local, of) in terms.model_repetitions(id) {
+        terms.charge(REPETITION);
         all.extend(repetition(terms, id, &local, &of).ok());
     }
     all
@@ -176,9 +181,14 @@ pub(super) fn find_relation(
     match terms.tables().ops.number(op) {
         Some(number) => terms
             .relations
-            .relation(number, parts(), || derive_relation(op, reading, None)),
-        None => derive_relation(op, reading, None).map(Rc::new),
+            .relation(number, parts(), || charged_relation(terms, op, reading)),
+        None => charged_relation(terms, op, reading).map(Rc::new),
     }
+}
+
+fn charged_relation(terms: &TermGraph, op: &Op, reading: &[ArgPart]) -> Option<Relation> {
+    terms.charge(RELATION);
+    derive_relation(op, reading, None)
 }
 
 /// Computes the relation. `model` is the model's op, needed if the parts do not determine the parameters.

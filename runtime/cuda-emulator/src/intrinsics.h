@@ -140,6 +140,23 @@ SHIM_INLINE void wait_dependencies(SHIM_AT) {
     tpc_calls.dependencies(shim_thread(), &site);
 }
 
+template <class F> SHIM_INLINE unsigned shim_f16x2(F f) { return f2h(f(0)) | (unsigned)f2h(f(16)) << 16; }
+SHIM_INLINE unsigned add_f16x2(unsigned a, unsigned b) {
+    return shim_f16x2([=](int at) { return h2f((unsigned short)(a >> at)) + h2f((unsigned short)(b >> at)); });
+}
+SHIM_INLINE unsigned mul_f16x2(unsigned a, unsigned b) {
+    return shim_f16x2([=](int at) { return h2f((unsigned short)(a >> at)) * h2f((unsigned short)(b >> at)); });
+}
+// The f32 sum is rounded once more, so the last bit can differ from a card's.
+SHIM_INLINE unsigned fma_f16x2(unsigned a, unsigned b, unsigned c) {
+    return shim_f16x2([=](int at) { return fmaf(h2f((unsigned short)(a >> at)), h2f((unsigned short)(b >> at)), h2f((unsigned short)(c >> at))); });
+}
+SHIM_INLINE void ldmatrix_x4(unsigned *r, const void *row, SHIM_AT) {
+    auto slots = shim_exchange(~0u, row, nullptr, "ldmatrix_x4", file, line);
+    uint32_t lane = shim_thread()->lane;
+    for (uint32_t m = 0; m < 4; m++) r[m] = ((const unsigned *)shim_lane<const void *>(slots, 8 * m + lane / 4))[lane % 4];
+}
+
 // Warp matrix products. Rows and columns of the fragments follow the PTX instruction.
 struct ShimFragments { unsigned a[4], b[2]; };
 SHIM_INLINE ShimFragments shim_fragments(const unsigned *a, const unsigned *b) { return {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}}; }

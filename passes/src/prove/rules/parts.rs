@@ -73,6 +73,7 @@ fn part(
 ) -> Option<Id> {
     let indices = relation.results.get(usize::from(result))?.clone();
     let dims = terms.ty(id)?.dims.clone();
+    terms.charge_axes(&indices);
     let of = &terms.ty(whole)?.dims;
     if selected_dims(&per_axis(&indices, of).ok()?, of).ok()? != dims {
         return None;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use egg::Id;
 use tpc_ir::{Dim, Op, RANK, TensorType};
 
-use super::{COMPOSED, INTERVALS, MAX_VIEWS, TermGraph};
+use super::{AXES, COMPOSED, INTERVALS, MAX_VIEWS, TermGraph};
 use crate::prove::analysis::is_defined;
 use crate::prove::index_set::{
     IndexSet, NotExpressible, Pattern, compose, from_axes, quotient, selected_dims,
@@ -93,6 +93,11 @@ impl TermGraph {
         // The caller visits all intervals.
         self.charge(intervals(&view.indices) / INTERVALS);
         Some((number, view))
+    }
+
+    /// Charges the steps of finding the axes of an index set.
+    pub(in crate::prove) fn charge_axes(&self, indices: &[Pattern]) {
+        self.charge(AXES + intervals(indices));
     }
 
     /// Charges the steps of composing index sets, which uses binary search for intervals.

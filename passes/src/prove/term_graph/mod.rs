@@ -32,6 +32,10 @@ const MAX_TERMS: usize = 400_000;
 const INTERVALS: usize = 2;
 /// The number of compared intervals charged as one step when index sets are composed.
 const COMPOSED: usize = 4;
+/// The steps charged for finding the axes of an index set, besides its intervals.
+const AXES: usize = 4;
+/// The number of terms charged as one step when no term of an e-class is new.
+const KNOWN_TERMS: usize = 4;
 /// The maximum number of arguments of a term, more than any number of devices.
 const MAX_ARGS: usize = 1 << 10;
 /// Budget steps per step of this module; each step here compares and adds terms.
@@ -183,8 +187,17 @@ impl TermGraph {
         }
     }
 
+    fn is_settled(&self, term: &Term) -> bool {
+        let key = |a: &Id| (self.graph[*a].data.age, *a);
+        term.args.iter().all(|&a| self.graph.find(a) == a)
+            && (term.head != Head::Sum || term.args.is_sorted_by_key(key))
+    }
+
     fn saturate(&mut self, id: Id) {
         for _ in 0..MAX_ROUNDS {
+            if self.is_saturated(id) {
+                return;
+            }
             let mut changed = false;
             let nodes = self.nodes(id);
             let mut views = 0;
@@ -208,6 +221,18 @@ impl TermGraph {
             }
         }
         self.cut_short = true;
+    }
+
+    /// True if the rules have seen all terms of an e-class as they are now.
+    fn is_saturated(&self, id: Id) -> bool {
+        let nodes = &self.graph[self.graph.find(id)].nodes;
+        let seen = nodes
+            .iter()
+            .all(|t| self.is_settled(t) && self.done.contains(t));
+        if seen {
+            self.steps.add(1 + nodes.len() / KNOWN_TERMS);
+        }
+        seen
     }
 
     fn apply(&mut self, rule: &ProofRule, term: &Term, id: Id) -> bool {

@@ -102,6 +102,7 @@ impl TermGraph {
         let own = self.graph.find(id);
         let mut out = Vec::new();
         for local in self.repetitions(id) {
+            self.charge(self.model.repetitions.len());
             for &(of, all) in &self.model.repetitions {
                 if self.graph.find(of) != local.selection.base {
                     continue;

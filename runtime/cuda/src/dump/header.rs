@@ -138,7 +138,7 @@ pub struct TensorRecord {
     pub value: String,
     /// The element type.
     pub dtype: String,
-    /// The storage: `file`, `planes` or `terms`.
+    /// The storage: `file`, `planes`, `terms` or `halves`.
     pub storage: String,
     /// The sizes.
     pub dims: [u64; RANK],

@@ -207,7 +207,9 @@ impl GraphBuilder<'_> {
                     } if *own == stage => {
                         let mut last = before.clone();
                         for (r, run) in kernels.iter().enumerate() {
-                            let node = self.kernel(*device, launch, (run, shape));
+                            let Some(node) = self.kernel(*device, launch, (run, shape)) else {
+                                continue;
+                            };
                             let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
                             self.positions.push(Some(KernelPosition {
                                 launch,
@@ -240,14 +242,15 @@ impl GraphBuilder<'_> {
         device: usize,
         launch: Launch,
         (run, shape): (&KernelRun, usize),
-    ) -> KernelNode {
-        let kernel = &run.kernels[shape];
+    ) -> Option<KernelNode> {
+        let kernel = run.kernels[shape].as_ref()?;
         let (constants, address) = &mut self.constants[device];
         let views = self.frames.slot(self.launches, device, run.slots.start);
         let params = *address + constants.add(&kernel.params);
         let addresses = [views, params, self.faults.address(device)];
         let function = self.functions[device][&entry(kernel)];
-        kernel_node(kernel, function, addresses, launch.index() as u32)
+        let number = launch.index() as u32;
+        Some(kernel_node(kernel, function, addresses, number))
     }
 }
 

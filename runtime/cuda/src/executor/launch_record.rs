@@ -31,7 +31,9 @@ pub(super) fn launch_record(
     LaunchRecord {
         number: launch.index() as u32,
         device: names.map_or_else(|| format!("device {device}"), |d| d.name.clone()),
-        kernel: run.kernels[shape].instance.entry(),
+        kernel: run.kernels[shape]
+            .as_ref()
+            .map_or_else(String::new, |k| k.instance.entry()),
         ops,
         tensor: of_value.name.to_string(),
         value: value.to_string(),
@@ -57,6 +59,9 @@ pub(super) fn reporting_run(
         LaunchTask::Device { .. } | LaunchTask::Host { .. } => None,
     });
     let runs: Vec<&KernelRun> = runs.flatten().collect();
-    let reports = |r: &&&KernelRun| r.kernels[shape].instance.reports_faults();
+    let reports = |r: &&&KernelRun| {
+        let kernel = r.kernels[shape].as_ref();
+        kernel.is_some_and(|k| k.instance.reports_faults())
+    };
     runs.iter().find(reports).or(runs.last()).copied()
 }

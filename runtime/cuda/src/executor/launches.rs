@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use tpc_cpu::host::size_of;
@@ -15,7 +15,8 @@ use super::task_builder::{Reach, TaskBuilder};
 use super::term_slot::TermSlot;
 use crate::driver::DeviceInfo;
 use crate::kernels::{
-    Kernel, Request, Scratch, Tensor, Terms, select, select_collective, select_fused, select_terms,
+    Halves, Kernel, Request, Scratch, Tensor, Terms, reads_halves, select, select_collective,
+    select_fused, select_halves, select_terms,
 };
 use crate::planes::Planes;
 
@@ -33,7 +34,8 @@ pub(super) enum LaunchTask {
 
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    pub(super) kernels: Vec<Kernel>,
+    /// By batch shape; `None` if nothing is to do in this shape.
+    pub(super) kernels: Vec<Option<Kernel>>,
     /// The slots of the operands, of the results, of a size, and of scratch memory.
     pub(super) slots: Range<usize>,
     /// The number of operands.
@@ -56,6 +58,10 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
+    /// Slots of activations as f16.
+    pub(super) halves: BTreeSet<usize>,
+    /// The bytes of the buffer for activations as f16, by device.
+    pub(super) halves_bytes: Vec<u64>,
     /// The bytes of each of the two buffers for quantised activations, by device.
     pub(super) terms_bytes: Vec<u64>,
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
@@ -81,6 +87,7 @@ impl Launches {
         let mut out = Launches {
             tasks: program.launches.iter().map(|_| Vec::new()).collect(),
             terms_bytes: vec![0; devices],
+            halves_bytes: vec![0; devices],
             scratch_bytes: vec![Scratch::default(); devices],
             ..Launches::default()
         };
@@ -129,7 +136,7 @@ impl Launches {
         }
     }
 
-    pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
+    fn runs(&self) -> impl Iterator<Item = (usize, &KernelRun)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
             LaunchTask::Device {
@@ -137,10 +144,17 @@ impl Launches {
             } => Some((*device, kernels)),
             LaunchTask::Host { .. } => None,
         });
-        runs.flat_map(|(d, runs)| {
-            runs.iter()
-                .flat_map(move |r| r.kernels.iter().map(move |k| (d, k)))
-        })
+        runs.flat_map(|(d, runs)| runs.iter().map(move |run| (d, run)))
+    }
+
+    pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
+        let runs = self.runs();
+        runs.flat_map(|(d, run)| run.kernels.iter().flatten().map(move |k| (d, k)))
+    }
+
+    pub(super) fn kernels_of_shape(&self, shape: usize) -> impl Iterator<Item = (usize, &Kernel)> {
+        let runs = self.runs();
+        runs.filter_map(move |(d, run)| Some((d, run.kernels.get(shape)?.as_ref()?)))
     }
 
     fn add_slots(&mut self, of: &TaskKernel) {
@@ -153,8 +167,15 @@ impl Launches {
                 MemoryKind::Terms(slot) => {
                     self.terms.insert(self.slots.len(), slot);
                 }
+                MemoryKind::Halves => {
+                    self.halves.insert(self.slots.len());
+                }
             }
             self.slots.push(binding.value);
+        }
+        if let Some(x) = of.halves {
+            self.halves.insert(self.slots.len());
+            self.slots.push(x);
         }
     }
 
@@ -168,9 +189,12 @@ impl Launches {
         let mut kernels = Vec::new();
         for of in &task.ops {
             let of_shape = |shape: &BatchShape| kernel(program, of, shape, info, options);
-            let each: Result<Vec<Kernel>, ExecError> =
+            let each: Result<Vec<Option<Kernel>>, ExecError> =
                 program.shapes.iter().map(of_shape).collect();
             let each = each?;
+            if each.iter().all(Option::is_none) {
+                continue;
+            }
             let start = self.slots.len();
             self.add_slots(of);
             let made = of
@@ -178,7 +202,14 @@ impl Launches {
                 .iter()
                 .filter(|r| matches!(r.memory, MemoryKind::Terms(_)));
             for terms in made {
-                self.need_terms(program, device, terms.value)?;
+                let column = |k| Terms::of(k).column;
+                let bytes = activation_bytes(program, terms.value, column)?;
+                self.terms_bytes[device] = self.terms_bytes[device].max(bytes);
+            }
+            if matches!(of.op, KernelOp::Halves) {
+                let column = |k| Halves::of(k).column;
+                let bytes = activation_bytes(program, of.results[0].value, column)?;
+                self.halves_bytes[device] = self.halves_bytes[device].max(bytes);
             }
             if let KernelOp::Op(op) | KernelOp::CollectivePart(op, _) = &of.op
                 && let Some(size) = size_of(op)
@@ -202,8 +233,8 @@ impl Launches {
         })
     }
 
-    fn need_scratch(&mut self, device: usize, kernels: &[Kernel], of: &TaskKernel) {
-        let needed = kernels.iter().map(|k| k.scratch);
+    fn need_scratch(&mut self, device: usize, kernels: &[Option<Kernel>], of: &TaskKernel) {
+        let needed = kernels.iter().flatten().map(|k| k.scratch);
         let needed = needed.fold(Scratch::default(), Scratch::max);
         if needed.is_none() {
             return;
@@ -213,20 +244,6 @@ impl Launches {
             self.scratch.insert(self.slots.len(), part);
             self.slots.push(of.results[0].value);
         }
-    }
-
-    fn need_terms(&mut self, program: &Program, device: usize, x: Value) -> Result<(), ExecError> {
-        for shape in &program.shapes {
-            let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
-            let column = Terms::of(k).column as u64;
-            let mut sizes = columns.iter();
-            let bytes = sizes.try_fold(column, |n, size| n.checked_mul(*size as u64));
-            let bytes = bytes.ok_or_else(|| ExecError::Size {
-                what: format!("of the quantised form of {x}"),
-            })?;
-            self.terms_bytes[device] = self.terms_bytes[device].max(bytes);
-        }
-        Ok(())
     }
 
     fn host_task(&mut self, task: &Task) -> Result<LaunchTask, ExecError> {
@@ -246,6 +263,25 @@ impl Launches {
             slots: start..self.slots.len(),
         })
     }
+}
+
+/// Returns the bytes of activations in another form in the largest batch. `column` gives the bytes of a column.
+fn activation_bytes(
+    program: &Program,
+    x: Value,
+    column: impl Fn(usize) -> usize,
+) -> Result<u64, ExecError> {
+    let mut most = 0;
+    for shape in &program.shapes {
+        let [k, columns @ ..] = max_sizes(program, x, &shape.most)?;
+        let mut sizes = columns.iter();
+        let bytes = sizes.try_fold(column(k) as u64, |n, size| n.checked_mul(*size as u64));
+        let bytes = bytes.ok_or_else(|| ExecError::Size {
+            what: format!("of the activations {x} in another form"),
+        })?;
+        most = most.max(bytes);
+    }
+    Ok(most)
 }
 
 /// True if a kernel computes no elements, for example because the device has no share of a tensor. A collective still
@@ -299,7 +335,7 @@ fn kernel(
     shape: &BatchShape,
     info: &DeviceInfo,
     options: CudaOptions,
-) -> Result<Kernel, ExecError> {
+) -> Result<Option<Kernel>, ExecError> {
     let tensors = |binding: &[Binding]| -> Result<Vec<Tensor>, ExecError> {
         let tensor = |binding: &Binding| {
             Ok(Tensor {
@@ -317,13 +353,17 @@ fn kernel(
         options: options.options,
         multiprocessors: info.multiprocessors,
     };
+    if matches!(of.op, KernelOp::Halves) && !reads_halves(&operands[0]) {
+        return Ok(None);
+    }
     let chosen = match &of.op {
         KernelOp::CollectivePart(op, rank) => select_collective(op, *rank, &request),
         KernelOp::Op(op) => select(op, &request),
         KernelOp::Fused(fused) => select_fused(fused, &request),
         KernelOp::Terms => select_terms(&request),
+        KernelOp::Halves => select_halves(&request),
     };
-    chosen.map_err(|e| ExecError::NoKernel {
+    chosen.map(Some).map_err(|e| ExecError::NoKernel {
         what: e.to_string(),
     })
 }

@@ -7,7 +7,7 @@ use super::launches::{Launches, ScratchPart};
 use super::place::device;
 use super::task::StagingPart;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
-use crate::kernels::{Scratch, Terms};
+use crate::kernels::{Halves, Scratch, Terms};
 
 /// A view as kernels read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +65,17 @@ impl DeviceView {
 
     /// Returns a view of the int8 terms of these elements at another address.
     fn terms(&self, address: u64) -> DeviceView {
-        let [k, n1, n2, _] = self.at.dims;
-        let column = Terms::of(k as usize).column as u64;
-        let strides = [4, column, column * n1, column * n1 * n2];
+        self.columns(address, 4, Terms::of(self.at.dims[0] as usize).column)
+    }
+
+    /// Returns a view of these elements as f16 at another address.
+    fn halves(&self, address: u64) -> DeviceView {
+        self.columns(address, 2, Halves::of(self.at.dims[0] as usize).column)
+    }
+
+    fn columns(&self, address: u64, element: u64, column: usize) -> DeviceView {
+        let ([_, n1, n2, _], column) = (self.at.dims, column as u64);
+        let strides = [element, column, column * n1, column * n1 * n2];
         DeviceView {
             address,
             at: BatchLayout { strides, ..self.at },
@@ -214,6 +222,8 @@ impl Arenas {
 pub(super) struct Frames {
     devices: Vec<Memory>,
     terms: Vec<Memory>,
+    /// Activations as f16.
+    halves: Vec<Memory>,
     /// Counters, then partial results.
     scratch: Vec<Memory>,
     staging: Vec<Memory>,
@@ -234,6 +244,12 @@ impl Frames {
         });
         let terms: Result<Vec<Memory>, ExecError> = terms.collect();
         let terms = terms?;
+        let halves = launches.halves_bytes.iter().enumerate().map(|(d, bytes)| {
+            let memory = driver.allocate(Device(d as u32), (*bytes).max(1));
+            memory.map_err(error)
+        });
+        let halves: Result<Vec<Memory>, ExecError> = halves.collect();
+        let halves = halves?;
         let scratch = launches
             .scratch_bytes
             .iter()
@@ -249,6 +265,7 @@ impl Frames {
         Ok(Frames {
             devices,
             terms,
+            halves,
             scratch,
             staging: staging?,
         })
@@ -256,7 +273,7 @@ impl Frames {
 
     pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
         let more = self.scratch.iter().chain(&self.staging);
-        self.terms.iter().chain(more)
+        self.terms.iter().chain(&self.halves).chain(more)
     }
 
     pub(super) fn slot(&self, launches: &Launches, device: usize, slot: usize) -> u64 {
@@ -289,6 +306,9 @@ impl Frames {
                 }
                 if let Some(term_slot) = launches.terms.get(&slot) {
                     view = view.terms(terms.address + term_slot.number() * (terms.bytes / 2));
+                }
+                if launches.halves.contains(&slot) {
+                    view = view.halves(self.halves[d].address);
                 }
                 if let Some(part) = launches.scratch.get(&slot) {
                     let behind = match part {

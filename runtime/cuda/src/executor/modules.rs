@@ -57,9 +57,8 @@ fn launches_on_any_device(
 /// Returns an error if an op is not supported.
 pub fn launch_list(program: &Program, options: Options) -> Result<Vec<(usize, String)>, ExecError> {
     let launches = launches_on_any_device(program, options, true)?;
-    let shapes = program.shapes.len();
-    let first = launches.kernels().step_by(shapes.max(1));
-    Ok(first
+    Ok(launches
+        .kernels_of_shape(0)
         .map(|(device, k)| (device, k.instance.name().to_owned()))
         .collect())
 }

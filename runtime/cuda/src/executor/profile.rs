@@ -17,7 +17,7 @@ fn name(launches: &Launches, at: Option<KernelPosition>, shape: usize) -> String
         None => "host ops".to_owned(),
         Some(at) if at.device > 0 => "other devices".to_owned(),
         Some(at) => {
-            let kernel = launches.kernel_run(at).map(|run| &run.kernels[shape]);
+            let kernel = launches.kernel_run(at).and_then(|run| run.kernels[shape].as_ref());
             kernel.map_or_else(String::new, |k| k.instance.name().to_owned())
         }
     }

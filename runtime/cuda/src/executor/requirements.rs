@@ -28,7 +28,7 @@ pub(super) fn check_devices(program: &Program, driver: &impl Driver) -> Result<(
     Ok(())
 }
 
-/// Checks that each card has enough free memory for arenas, terms and scratch memory. Devices on a card share its
+/// Checks that each card has enough free memory for arenas, activations in other forms and scratch memory. Devices on a card share its
 /// memory.
 pub(super) fn check_memory(
     program: &Program,
@@ -44,6 +44,8 @@ pub(super) fn check_memory(
     }
     let terms = launches.terms_bytes.iter().enumerate();
     taken.extend(terms.map(|(d, bytes)| (Device(d as u32), 2 * *bytes)));
+    let halves = launches.halves_bytes.iter().enumerate();
+    taken.extend(halves.map(|(d, bytes)| (Device(d as u32), *bytes)));
     let scratch = launches.scratch_bytes.iter().enumerate();
     taken.extend(scratch.map(|(d, scratch)| (Device(d as u32), scratch_bytes(*scratch))));
     for (device, more) in taken {

@@ -8,7 +8,7 @@ use super::memory::{Arenas, DeviceView, Frames};
 use super::roles::format_of;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
 use crate::dump::{DumpMemory, MAX_SAVED, MAX_SAVED_EACH, RegionRecord, Role, TensorRecord};
-use crate::kernels::{Kernel, Terms};
+use crate::kernels::{Halves, Kernel, Terms};
 use crate::planes::Planes;
 
 /// The alignment of regions: replay gives each address the same remainder.
@@ -121,6 +121,9 @@ impl ExecutorMemory<'_> {
         if i < run.operands + run.results {
             return Role::Result;
         }
+        if self.launches.halves.contains(&slot) {
+            return Role::Operand;
+        }
         match self.launches.scratch.get(&slot) {
             Some(ScratchPart::Counters) => Role::Counters,
             Some(ScratchPart::Parts) => Role::Scratch,
@@ -134,7 +137,9 @@ impl ExecutorMemory<'_> {
         let (dtype, k) = (data.ty.dtype, view.dims[0]);
         let is_terms = self.launches.terms.contains_key(&slot);
         let is_staged = self.launches.staged.contains_key(&slot);
-        let in_planes = format_of(self.program, value) == Planes::FORMAT && !is_terms && !is_staged;
+        let is_halves = self.launches.halves.contains(&slot);
+        let is_own = !is_terms && !is_halves && !is_staged;
+        let in_planes = format_of(self.program, value) == Planes::FORMAT && is_own;
         let (storage, bytes) = match role {
             Role::Size => ("file", 0),
             Role::Counters => ("file", kernel.scratch.counters),
@@ -142,6 +147,10 @@ impl ExecutorMemory<'_> {
             Role::Operand | Role::Result if is_terms => (
                 "terms",
                 view.reach((1, Terms::of(k as usize).column as u64)),
+            ),
+            Role::Operand | Role::Result if is_halves => (
+                "halves",
+                view.reach((1, Halves::of(k as usize).column as u64)),
             ),
             Role::Operand | Role::Result if in_planes => {
                 ("planes", self.end(value).saturating_sub(view.address))

@@ -49,12 +49,13 @@ impl Stepper<'_> {
         at: KernelPosition,
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
-        let Some(run) = self.memory.launches.kernel_run(at) else {
+        let run = self.memory.launches.kernel_run(at);
+        let run = run.and_then(|run| Some((run, run.kernels[self.shape].as_ref()?)));
+        let Some((run, kernel)) = run else {
             return Err(ExecError::Malformed {
                 what: format!("{} does not run a kernel", at.launch),
             });
         };
-        let kernel = &run.kernels[self.shape];
         let program = self.memory.program;
         let info = driver.devices().get(at.device).cloned();
         let saved = match self.folder {

@@ -17,6 +17,8 @@ pub(super) struct TaskKernel {
     pub(super) op: KernelOp,
     pub(super) operands: Vec<Binding>,
     pub(super) results: Vec<Binding>,
+    /// The activations that the kernel reads as f16 in batches of many columns.
+    pub(super) halves: Option<Value>,
 }
 
 pub(super) enum KernelOp {
@@ -25,6 +27,8 @@ pub(super) enum KernelOp {
     CollectivePart(Op, usize),
     Fused(FusedOp),
     Terms,
+    /// Activations as f16, in batches of many columns.
+    Halves,
 }
 
 #[derive(Clone, Copy)]
@@ -39,6 +43,7 @@ pub(super) enum MemoryKind {
     /// A copy in a staging buffer.
     Staging(StagingPart),
     Terms(TermSlot),
+    Halves,
 }
 
 impl Binding {
@@ -49,10 +54,28 @@ impl Binding {
         }
     }
 
+    pub(super) const fn halves(value: Value) -> Binding {
+        Binding {
+            value,
+            memory: MemoryKind::Halves,
+        }
+    }
+
     pub(super) const fn terms(value: Value, slot: TermSlot) -> Binding {
         Binding {
             value,
             memory: MemoryKind::Terms(slot),
+        }
+    }
+}
+
+impl TaskKernel {
+    pub(super) fn new(op: KernelOp, operands: Vec<Binding>, results: Vec<Binding>) -> TaskKernel {
+        TaskKernel {
+            op,
+            operands,
+            results,
+            halves: None,
         }
     }
 }

@@ -109,12 +109,17 @@ impl TaskBuilder {
                 data.results[0],
             ));
         }
+        let mut halves = None;
         if let Some(at) = fused.terms {
             let x = fused.operands[at];
             let (slot, is_ready) = self.terms.read((launch, here));
             operands[at] = Binding::terms(x, slot);
             if !is_ready {
                 ops.push(terms_kernel(x, slot));
+            }
+            if fused.op.reads_halves() {
+                ops.push(halves_kernel(x));
+                halves = Some(x);
             }
         }
         if let (Some((_, slot)), Some(made)) =
@@ -124,9 +129,8 @@ impl TaskBuilder {
         }
         operands.extend(self.prefetch.weight(launch, here).map(Binding::own));
         ops.push(TaskKernel {
-            op: KernelOp::Fused(fused.op.clone()),
-            operands,
-            results,
+            halves,
+            ..TaskKernel::new(KernelOp::Fused(fused.op.clone()), operands, results)
         });
         Ok(Task {
             place,
@@ -146,7 +150,7 @@ impl TaskBuilder {
         let mut reads: Vec<Binding> = operands.iter().map(|v| Binding::own(*v)).collect();
         let here = (launch, program.graph.value(results[0]).place);
         let mut results: Vec<Binding> = results.iter().map(|v| Binding::own(*v)).collect();
-        let mut ops = Vec::new();
+        let (mut ops, mut halves) = (Vec::new(), None);
         if place.is_some() {
             let first = reads.first().map(|r| r.value);
             let moved = first.and_then(|from| update_copy(program, &op, from, results[0].value));
@@ -160,15 +164,18 @@ impl TaskBuilder {
                 if !is_ready {
                     ops.push(terms_kernel(x, slot));
                 }
+                if matches!(op, Op::MulMat(_)) {
+                    ops.push(halves_kernel(x));
+                    halves = Some(x);
+                }
             }
             if let Some((x, slot)) = self.terms.write(here) {
                 results.push(Binding::terms(x, slot));
             }
         }
         ops.push(TaskKernel {
-            op: KernelOp::Op(op),
-            operands: reads,
-            results,
+            halves,
+            ..TaskKernel::new(KernelOp::Op(op), reads, results)
         });
         Task {
             place,
@@ -195,11 +202,11 @@ impl TaskBuilder {
                 Role::Share => Task {
                     place: device(*place)?.map(|d| d.0 as usize),
                     stage: 1,
-                    ops: vec![TaskKernel {
-                        op: KernelOp::CollectivePart(data.op.clone(), rank),
-                        operands: seen.clone(),
-                        results: vec![Binding::own(data.results[rank])],
-                    }],
+                    ops: vec![TaskKernel::new(
+                        KernelOp::CollectivePart(data.op.clone(), rank),
+                        seen.clone(),
+                        vec![Binding::own(data.results[rank])],
+                    )],
                 },
                 Role::Fused(fused) => self.fused_task(program, launch, fused)?,
             };
@@ -287,11 +294,8 @@ fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
 }
 
 fn copy_kernel(from: Binding, to: Binding) -> TaskKernel {
-    TaskKernel {
-        op: KernelOp::Op(Op::Copy(tpc_ir::op::Copy)),
-        operands: vec![from],
-        results: vec![to],
-    }
+    let op = KernelOp::Op(Op::Copy(tpc_ir::op::Copy));
+    TaskKernel::new(op, vec![from], vec![to])
 }
 
 fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<TaskKernel> {
@@ -300,11 +304,13 @@ fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<Tas
 }
 
 fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
-    TaskKernel {
-        op: KernelOp::Terms,
-        operands: vec![Binding::own(x)],
-        results: vec![Binding::terms(x, slot)],
-    }
+    let made = vec![Binding::terms(x, slot)];
+    TaskKernel::new(KernelOp::Terms, vec![Binding::own(x)], made)
+}
+
+fn halves_kernel(x: Value) -> TaskKernel {
+    let made = vec![Binding::halves(x)];
+    TaskKernel::new(KernelOp::Halves, vec![Binding::own(x)], made)
 }
 
 fn malformed(what: &str) -> ExecError {

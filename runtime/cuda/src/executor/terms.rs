@@ -18,6 +18,14 @@ use crate::planes::Planes;
 /// A key of quantised activations: the value, and the elements per column.
 type ActivationKey = (Value, u64);
 
+/// The batches in which a launch can write terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batches {
+    All,
+    /// Those whose products read no halves.
+    FewColumns,
+}
+
 type PlacedLaunch = (Launch, Place);
 
 #[derive(Debug, Default)]
@@ -40,28 +48,32 @@ impl TermsPlan {
             // The content of both buffers, the buffer read last, and the last launch that can quantise its result.
             let mut held: [Option<ActivationKey>; 2] = [None; 2];
             let mut last = TermSlot::Second;
-            let mut maker: Option<(ActivationKey, PlacedLaunch)> = None;
+            let mut maker: Option<(ActivationKey, PlacedLaunch, Batches)> = None;
             for launch in launches {
                 let here = (launch, queue.place);
                 let op = placed_op(program, here)?;
                 if let Some(x) = activations(program, &op) {
                     let key = key(program, x);
                     let at = held.iter().position(|h| key.is_some() && *h == key);
-                    let made = maker.filter(|(made, _)| Some(*made) == key);
+                    let made = maker.filter(|(made, _, batches)| {
+                        Some(*made) == key && (*batches == Batches::All || reads_halves(&op))
+                    });
                     let (slot, is_ready) = match (at, made) {
                         (Some(0), _) => (TermSlot::First, true),
                         (Some(_), _) => (TermSlot::Second, true),
                         (None, made) => (last.other(), made.is_some()),
                     };
-                    if let (None, Some((_, by))) = (at, made) {
+                    if let (None, Some((_, by, _))) = (at, made) {
                         out.makes.insert(by, (x, slot));
                     }
-                    held[slot.number() as usize] = key;
+                    // Later launches may read the terms in batches of many columns, too.
+                    let all = at.is_some() || made.is_none_or(|m| m.2 == Batches::All);
+                    held[slot.number() as usize] = key.filter(|_| all);
                     out.reads.insert(here, (slot, is_ready));
                     (last, maker) = (slot, None);
                 }
-                if let Some(made) = can_make_terms(program, &op) {
-                    maker = Some((made, here));
+                if let Some((made, batches)) = can_make_terms(program, &op) {
+                    maker = Some((made, here, batches));
                 }
             }
         }
@@ -131,7 +143,16 @@ pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> O
     first.filter(|v| planes(v)).and(operands.get(1)).copied()
 }
 
-fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
+/// True if a launch reads halves instead of terms in batches of many columns.
+fn reads_halves(op: &LaunchOp) -> bool {
+    match op {
+        LaunchOp::Fused(fused) => fused.op.reads_halves(),
+        LaunchOp::Op(op, ..) => matches!(op, Op::MulMat(_)),
+        LaunchOp::None => false,
+    }
+}
+
+fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<(ActivationKey, Batches)> {
     let (op, results) = match op {
         LaunchOp::Fused(fused) => return fused_terms(program, fused),
         LaunchOp::Op(op, _, results) => (op, results),
@@ -142,15 +163,16 @@ fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<ActivationKey> {
     let dims = &program.graph.value(results[0]).ty.dims;
     let (n, heads) = (dims[0].as_const()?, dims[1].as_const()?);
     let whole = n.is_multiple_of(32) && (n * heads).is_multiple_of(64);
-    whole.then_some((results[0], n * heads))
+    whole.then_some(((results[0], n * heads), Batches::All))
 }
 
-fn fused_terms(program: &Program, fused: &FusedLaunch) -> Option<ActivationKey> {
+fn fused_terms(program: &Program, fused: &FusedLaunch) -> Option<(ActivationKey, Batches)> {
     let result = *fused.results.last()?;
     let k = program.graph.value(result).ty.dims[0].as_const()?;
-    let able = matches!(
-        fused.op,
-        FusedOp::NormMul(..) | FusedOp::MulMatGlu(_) | FusedOp::MulMatIdGlu(..)
-    );
-    (able && k.is_multiple_of(32)).then_some((result, k))
+    let batches = match fused.op {
+        FusedOp::NormMul(..) | FusedOp::MulMatIdGlu(..) => Batches::All,
+        FusedOp::MulMatGlu(_) => Batches::FewColumns,
+        _ => return None,
+    };
+    k.is_multiple_of(32).then_some(((result, k), batches))
 }

@@ -49,6 +49,22 @@ pub enum FusedOp {
     Router(Router),
 }
 
+impl FusedOp {
+    /// True if the kernel reads [`Halves`](super::Halves) in batches of many columns.
+    pub fn reads_halves(&self) -> bool {
+        match self {
+            FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_) => true,
+            FusedOp::NormMul(..)
+            | FusedOp::MulSumAdd(_)
+            | FusedOp::MulMatIdAdd(_)
+            | FusedOp::MulMatIdSum(..)
+            | FusedOp::MulMatIdGlu(..)
+            | FusedOp::Heads(_)
+            | FusedOp::Router(_) => false,
+        }
+    }
+}
+
 /// Selects the kernel of a fused op.
 ///
 /// # Errors

@@ -17,6 +17,7 @@ template <class... Parts> struct GroupedProducts {
     enum { OPERANDS = 0 };
     DEVICE void columns(const View&, const View*, const View*, const GroupedParams*, u32) {}
     DEVICE void tiles(const View&, const View*, const View*, const GroupedParams*, u32) {}
+    template <int M, int N> DEVICE void gemms(const View*, const View*, const View*, const GroupedParams*, u32) {}
     DEVICE void prefetch(const View*, const GroupedParams*, u32) {}
 };
 template <class J, class... Rest> struct GroupedProducts<J, Rest...> {
@@ -39,6 +40,14 @@ template <class J, class... Rest> struct GroupedProducts<J, Rest...> {
         Blocks b = {blockIdx.x - before, p->blocks - before};
         tiles_of<typename J::P, typename J::E, typename J::Y>(a, q, in + 1, y, b);
     }
+    template <int M, int N> DEVICE void gemms(const View* h, const View* in, const View* out, const GroupedParams* p, u32 before) {
+        if (blockIdx.y >= p->blocks) {
+            GroupedProducts<Rest...>::template gemms<M, N>(h, in + J::OPERANDS, out + 1, p + 1, p->blocks);
+            return;
+        }
+        Blocks b = {blockIdx.y - before, p->blocks - before};
+        gemm_of<typename J::P, typename J::E, typename J::Y, M, N>(in, h, in + 1, out, b);
+    }
     DEVICE void prefetch(const View* in, const GroupedParams* p, u32 before) {
         if (blockIdx.x >= p->blocks) {
             GroupedProducts<Rest...>::prefetch(in + J::OPERANDS, p + 1, p->blocks);
@@ -59,4 +68,10 @@ template <class... Parts> DEVICE void grouped_columns(const View* v, const u8* p
 template <class... Parts> DEVICE void grouped_tiles(const View* v, const u8* params) {
     const View q = v[0];
     GroupedProducts<Parts...>::tiles(q, v + 1, v + 1 + GroupedProducts<Parts...>::OPERANDS, (const GroupedParams*)params, 0);
+}
+
+// The activations as f16 follow the results.
+template <int M, int N, class... Parts> DEVICE void grouped_gemms(const View* v, const u8* params) {
+    const View* out = v + 1 + GroupedProducts<Parts...>::OPERANDS;
+    GroupedProducts<Parts...>::template gemms<M, N>(out + sizeof...(Parts), v + 1, out, (const GroupedParams*)params, 0);
 }

@@ -2,6 +2,7 @@
 
 use tpc_ir::DType;
 
+use super::gemm::{Tile, is_wide};
 use super::kernel::{Geometry, OPERANDS, Request, Selection, float, kernel, real};
 use super::params::Params;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, product_instance, rows_per_lane};
@@ -17,6 +18,10 @@ pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Sele
     }
     let (columns, batches) = (q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
     let tiles = columns > 1;
+    let gemm = is_wide(q).then(|| {
+        let rows = request.results.iter().map(|y| y.max_dims[0]).sum();
+        Tile::of(rows, columns, batches)
+    });
     let (mut rest, mut blocks, mut params) = (rest, 0_u32, Params::new());
     let mut parts = Vec::new();
     for (n, y) in summands.iter().zip(request.results) {
@@ -28,9 +33,10 @@ pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Sele
         float(y.dtype)?;
         more.iter().try_for_each(|t| real(t.dtype))?;
         let (rows, lanes, rows_per_lane) = (a.max_dims[1], lanes(a)?, rows_per_lane(a.max_dims[1]));
-        let each = match tiles {
-            true => TILE.0,
-            false => THREADS / lanes * rows_per_lane,
+        let each = match (gemm, tiles) {
+            (Some(tile), _) => tile.rows,
+            (None, true) => TILE.0,
+            (None, false) => THREADS / lanes * rows_per_lane,
         };
         blocks += geometry((rows, each), 1, 1, THREADS).grid[0];
         params = params.u32(lanes as u32).u32(blocks);
@@ -40,6 +46,13 @@ pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Sele
             "GroupedProduct<{planes}Planes, {of}, {}, {rows_per_lane}>",
             tag(y.dtype)
         ));
+    }
+    if let Some(tile) = gemm {
+        let sizes = format!("{}, {}", tile.rows, tile.columns);
+        let template = product_instance("grouped_gemms", Arguments::Params);
+        let template = tile.bounds(template.with(sizes).with(parts.join(", ")));
+        let geometry = tile.geometry(blocks as usize, columns, batches);
+        return kernel(template, params, geometry);
     }
     let (template, columns, threads) = match tiles {
         true => ("grouped_tiles", columns.div_ceil(TILE.1), TILE.2),

@@ -6,6 +6,7 @@ mod flash_attn;
 mod flash_decode;
 mod flash_prefill;
 mod fused;
+mod gemm;
 mod grouped_mul_mat;
 mod hc_comb;
 mod heads;
@@ -32,6 +33,7 @@ mod source;
 
 pub use collective::select_collective;
 pub use fused::{FusedOp, select_fused};
+pub use gemm::Halves;
 pub use heads::{Head, Heads};
 pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
 pub use mul_mat_id_sum::{ExpertBias, MAX_SUMMED_EXPERTS};
@@ -66,6 +68,20 @@ pub fn select(op: &Op, request: &Request<'_>) -> Result<Kernel, Unsupported> {
 /// Returns [`Unsupported`] if the activations are not floats.
 pub fn select_terms(request: &Request<'_>) -> Result<Kernel, Unsupported> {
     product::terms(request).map_err(|reason| unsupported("terms", request, reason))
+}
+
+/// Selects the kernel that converts activations to [`Halves`], for products of many columns.
+///
+/// # Errors
+///
+/// Returns [`Unsupported`] if the activations are not floats.
+pub fn select_halves(request: &Request<'_>) -> Result<Kernel, Unsupported> {
+    gemm::halves(request).map_err(|reason| unsupported("halves", request, reason))
+}
+
+/// True if products of these activations with weights in planes read [`Halves`].
+pub fn reads_halves(activations: &Tensor) -> bool {
+    gemm::is_wide(activations)
 }
 
 fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) -> Unsupported {

@@ -102,6 +102,20 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const V
     }
 }
 
+// `y = f(gate x, up x)`. If `H` is 1, gate and up are the halves of one weight. With terms (`T`), a view of terms that
+// this kernel does not write precedes the activations.
+template <class P, class F, class Y, int H, int T, int M, int N> DEVICE void glu_gemm(const View* v, const u8* params) {
+    const View *y = v + 3 - H, *h = v + 4 - H + T;
+    gemm_blocks<M / 2, N>(y->ne[0], h, all_row_blocks(), [&](u32 top, const Column& from) {
+        u64 matrix = matrix_of(*v, *h, from.i2, from.i3);
+        const GemmWeights weights = {v, 1 - H, y->ne[0], {matrix, matrix + (H ? y->ne[0] : 0)}};
+        gemm_block<P, TwoWeights, M, N>(weights, h, top, from, [&](u32 row, const Column& at, const float* sums) {
+            float result = F::of(sums[0], sums[1], ((const GluParams*)params)->numbers);
+            Y::put(row_of(*y, at.c, at.i2, at.i3) + (u64)row * y->nb[0], &result);
+        });
+    });
+}
+
 // Computes the experts that were chosen for each token. Results and terms of experts outside the window are 0. `E` adds
 // row `expert` of its tensors along axis 1.
 template <class P, class E, class F, class I, class Y, int T> DEVICE void glu_experts(const View* v, const u8* params, Fault* fault, u32 launch) {

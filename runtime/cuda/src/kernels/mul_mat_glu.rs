@@ -1,6 +1,7 @@
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
 
+use super::gemm::{Tile, is_wide};
 use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
 use super::pointwise;
 use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
@@ -42,7 +43,14 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let (lanes, rows) = (lanes(gate)?, y.max_dims[0]);
     let params = product_params(numbers, lanes, None)?;
     let batches = q.max_dims[2] * q.max_dims[3];
-    let (kind, geometry) = if q.max_dims[1] > 1 {
+    let gemm = is_wide(q).then(|| Tile::of(2 * rows, q.max_dims[1], batches));
+    let (kind, geometry) = if let Some(tile) = gemm {
+        let blocks = rows.div_ceil(tile.rows / 2);
+        (
+            "glu_gemm",
+            tile.geometry(blocks, q.max_dims[1], batches),
+        )
+    } else if q.max_dims[1] > 1 {
         let (each, wide, threads) = TILE;
         let each = if terms { WITH_TERMS.1 } else { each };
         let columns = q.max_dims[1].div_ceil(wide);
@@ -59,9 +67,10 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let template = template.with(function).with(tag(y.dtype));
     let template = template.with(u32::from(up.is_none()));
     let template = template.with(u32::from(terms));
-    let template = match kind {
-        "glu_columns" => template.with_weight_prefetch(),
-        _ => template,
+    let template = match (gemm, kind) {
+        (Some(tile), _) => tile.instance(template),
+        (None, "glu_columns") => template.with_weight_prefetch(),
+        (None, _) => template,
     };
     kernel(template, params, geometry)
 }

@@ -3,7 +3,8 @@
 //
 // - KERNEL(name, parameters) declares a kernel.
 // - KERNEL_BOUNDED(threads, name, parameters) also limits the threads per block.
-// - KERNEL_AT_ONCE(threads, blocks, name, parameters) limits registers so that `blocks` blocks fit on a multiprocessor.
+// - KERNEL_AT_ONCE(threads, blocks, name, parameters) limits registers so that `blocks` blocks fit on a multiprocessor,
+//   or one block before compute capability 8.0, where the shared memory of two does not fit.
 // - SHARED(type, name, count) declares shared memory.
 // - DYN_SHARED(type, name) declares shared memory whose size the launch sets.
 
@@ -23,7 +24,11 @@ typedef long long i64;
 #define CONSTANT static __device__ const
 #define KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__)
 #define KERNEL_BOUNDED(threads, name, ...) extern "C" __global__ void __launch_bounds__(threads) name(__VA_ARGS__)
+#if __CUDA_ARCH__ >= 800
 #define KERNEL_AT_ONCE(threads, blocks, name, ...) extern "C" __global__ void __launch_bounds__(threads, blocks) name(__VA_ARGS__)
+#else
+#define KERNEL_AT_ONCE(threads, blocks, name, ...) extern "C" __global__ void __launch_bounds__(threads, 1) name(__VA_ARGS__)
+#endif
 #define SHARED(T, name, n) __shared__ __align__(16) T name[n]
 #define DYN_SHARED(T, name)                                   \
     extern __shared__ __align__(16) unsigned char dyn_shared_[]; \
@@ -149,6 +154,33 @@ DEVICE void wait_dependencies() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+// Pairs of f16 numbers, rounded to nearest even.
+DEVICE u32 add_f16x2(u32 a, u32 b) {
+    u32 v;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+DEVICE u32 mul_f16x2(u32 a, u32 b) {
+    u32 v;
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(b));
+    return v;
+}
+DEVICE u32 fma_f16x2(u32 a, u32 b, u32 c) {
+    u32 v;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(c));
+    return v;
+}
+
+// Loads four 8x8 matrices of 16-bit numbers. Lane `8 m + r` passes the address of row `r` of matrix `m`, in shared
+// memory and 16-byte aligned. A lane receives two numbers of each matrix: row `lane / 4`, from column `lane % 4 * 2` on.
+DEVICE void ldmatrix_x4(u32 *r, const void *row) {
+    u32 a = (u32)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(a)
+                 : "memory");
 }
 
 // Warp matrix products: c += a b, with the fragments of the PTX instruction of the same name. All lanes must call them.

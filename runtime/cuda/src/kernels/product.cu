@@ -11,10 +11,12 @@ struct NoEpilogue {
     enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
 };
+// Returns `i % n`. Most indices are in range.
+DEVICE u32 wrapped(u32 i, u32 n) { return i < n ? i : i % n; }
 template <class R, class More = NoEpilogue> struct AddTensor {
     enum { OPERANDS = 1 + More::OPERANDS };
     DEVICE float of(const View* r, float sum, u32 row, const Column& at) {
-        sum += element<R>(*r, row_of(*r, at.c % r->ne[1], at.i2 % r->ne[2], at.i3 % r->ne[3]), row % r->ne[0]);
+        sum += element<R>(*r, row_of(*r, wrapped(at.c, r->ne[1]), wrapped(at.i2, r->ne[2]), wrapped(at.i3, r->ne[3])), wrapped(row, r->ne[0]));
         return More::of(r + 1, sum, row, at);
     }
 };

@@ -3,6 +3,7 @@
 use tpc_ir::op::{GetRows, MulMatId};
 use tpc_ir::{DType, Interval};
 
+use super::gemm::{Tile, is_wide};
 use super::kernel::{
     GRID, Geometry, OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real,
 };
@@ -22,6 +23,10 @@ pub(super) const FAMILY: Family = Family {
         include_str!("planes.cuh"),
         "\n#line 1 \"product.cu\"\n",
         include_str!("product.cu"),
+        "\n#line 1 \"halves.cuh\"\n",
+        include_str!("halves.cuh"),
+        "\n#line 1 \"gemm.cuh\"\n",
+        include_str!("gemm.cuh"),
         "\n#line 1 \"grouped_mul_mat.cu\"\n",
         include_str!("grouped_mul_mat.cu"),
         "\n#line 1 \"mul_mat_glu.cu\"\n",
@@ -131,11 +136,12 @@ pub(super) const fn rows_per_lane(rows: usize) -> usize {
 }
 
 enum ProductLaunch {
+    Gemm(Tile),
     Tiles,
     Columns(usize),
 }
 
-/// Selects the kernel of a weight times terms. The `*` in the template name becomes `tiles` or `columns`. `rest` has
+/// Selects the kernel of a weight times terms. The `*` in the template name becomes `gemm`, `tiles` or `columns`. `rest` has
 /// the template arguments after the weight type.
 fn product(
     (template, rest): (&str, &[String]),
@@ -145,19 +151,30 @@ fn product(
 ) -> Selection {
     let (rows, columns, batches) = (a.max_dims[1], q.max_dims[1], q.max_dims[2] * q.max_dims[3]);
     let lanes = lanes(a)?;
-    let by = if columns > 1 {
+    let by = if is_wide(q) {
+        ProductLaunch::Gemm(Tile::of(rows, columns, batches))
+    } else if columns > 1 {
         ProductLaunch::Tiles
     } else {
         ProductLaunch::Columns(rows_per_lane)
     };
     let kind = match by {
+        ProductLaunch::Gemm(_) => "gemm",
         ProductLaunch::Tiles => "tiles",
         ProductLaunch::Columns(_) => "columns",
     };
     let name = template.replace('*', kind);
-    let first = plane_instance(&name, a.dtype, &[], Arguments::Params);
+    let arguments = match by {
+        ProductLaunch::Gemm(_) => Arguments::Views,
+        ProductLaunch::Tiles | ProductLaunch::Columns(_) => Arguments::Params,
+    };
+    let first = plane_instance(&name, a.dtype, &[], arguments);
     let template = rest.iter().fold(first, Instance::with);
     match by {
+        ProductLaunch::Gemm(tile) => {
+            let geometry = tile.geometry(rows.div_ceil(tile.rows), columns, batches);
+            kernel(tile.instance(template), params, geometry)
+        }
         ProductLaunch::Tiles => {
             let (each, wide, threads) = TILE;
             let geometry = geometry((rows, each), columns.div_ceil(wide), batches, threads);

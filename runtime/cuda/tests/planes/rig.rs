@@ -1,7 +1,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
-use tpc_cuda::kernels::{Instance, Kernel, Request, Tensor, Terms, modules, select, select_terms};
+use tpc_cuda::kernels::{
+    Halves, Instance, Kernel, Request, Tensor, Terms, modules, reads_halves, select, select_halves,
+    select_terms,
+};
 use tpc_cuda::{Device, Driver, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node};
 use tpc_cuda_emulator::{Build, EmulatedOptions};
 use tpc_ir::DType;
@@ -27,6 +30,20 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn rows(&self) -> [usize; 2] {
         [self.tensor.max_dims[0], self.tensor.max_dims[1]]
+    }
+
+    /// Returns a view with one column per batch.
+    pub(crate) fn as_batches(self) -> Seen {
+        let [k, n, ..] = self.tensor.max_dims;
+        let [element, column, ..] = self.strides;
+        Seen {
+            tensor: Tensor {
+                max_dims: [k, 1, n, 1],
+                ..self.tensor
+            },
+            strides: [element, column, column, column * n],
+            ..self
+        }
     }
 
     /// Returns a contiguous view of the same memory with other sizes.
@@ -187,13 +204,20 @@ impl Rig {
     }
 
     pub(crate) fn terms(&mut self, x: Seen) -> Seen {
-        let [k, n1, n2, n3] = x.tensor.max_dims;
-        let column = Terms::of(k).column;
+        self.columns(x, 4, Terms::of(x.tensor.max_dims[0]).column)
+    }
+
+    pub(crate) fn halves(&mut self, x: Seen) -> Seen {
+        self.columns(x, 2, Halves::of(x.tensor.max_dims[0]).column)
+    }
+
+    fn columns(&mut self, x: Seen, element: usize, column: usize) -> Seen {
+        let [_, n1, n2, n3] = x.tensor.max_dims;
         let bytes = column * n1 * n2 * n3;
         let at = self.driver.allocate(Device(0), bytes as u64);
         Seen {
             at: at.expect("memory"),
-            strides: [4, column, column * n1, column * n1 * n2],
+            strides: [element, column, column * n1, column * n1 * n2],
             ..x
         }
     }
@@ -247,8 +271,14 @@ impl Rig {
         let y = self.dense(DType::F32, result, None);
         let kernel = chosen(op, &seen, y);
         seen.push(y);
-        let apart = request(&[x], &[q], select_terms);
-        self.chain(&[(apart, vec![x, q]), (kernel, seen)]);
+        let mut kernels = vec![(request(&[x], &[q], select_terms), vec![x, q])];
+        if reads_halves(&x.tensor) && matches!(op, Op::MulMat(_)) {
+            let h = self.halves(x);
+            seen.push(h);
+            kernels.push((request(&[x], &[h], select_halves), vec![x, h]));
+        }
+        kernels.push((kernel, seen));
+        self.chain(&kernels);
         self.floats(y)
     }
 }
