@@ -11,9 +11,9 @@ pub(super) type Reading = Vec<ArgPart>;
 
 const MAX_READINGS: usize = 64;
 /// The steps charged for relating a part of a repetition to the model's.
-const REPETITION: usize = 8;
+const REPETITION: usize = 1;
 /// The steps charged for deriving a relation.
-const RELATION: usize = 8;
+const RELATION: usize = 1;
 
 /// An argument, read as a part of `base`.
 #[derive(Clone, Debug)]

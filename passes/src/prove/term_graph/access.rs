@@ -97,7 +97,7 @@ impl TermGraph {
 
     /// Charges the steps of finding the axes of an index set.
     pub(in crate::prove) fn charge_axes(&self, indices: &[Pattern]) {
-        self.charge(AXES + intervals(indices));
+        self.charge(AXES + intervals(indices) / INTERVALS);
     }
 
     /// Charges the steps of composing index sets, which uses binary search for intervals.

@@ -33,9 +33,9 @@ const INTERVALS: usize = 2;
 /// The number of compared intervals charged as one step when index sets are composed.
 const COMPOSED: usize = 4;
 /// The steps charged for finding the axes of an index set, besides its intervals.
-const AXES: usize = 4;
+const AXES: usize = 1;
 /// The number of terms charged as one step when no term of an e-class is new.
-const KNOWN_TERMS: usize = 4;
+const KNOWN_TERMS: usize = 2;
 /// The maximum number of arguments of a term, more than any number of devices.
 const MAX_ARGS: usize = 1 << 10;
 /// Budget steps per step of this module; each step here compares and adds terms.

@@ -102,7 +102,7 @@ impl TermGraph {
         let own = self.graph.find(id);
         let mut out = Vec::new();
         for local in self.repetitions(id) {
-            self.charge(self.model.repetitions.len());
+            self.charge(self.model.repetitions.len() / 4);
             for &(of, all) in &self.model.repetitions {
                 if self.graph.find(of) != local.selection.base {
                     continue;

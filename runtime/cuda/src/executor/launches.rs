@@ -15,8 +15,9 @@ use super::task_builder::{Reach, TaskBuilder};
 use super::term_slot::TermSlot;
 use crate::driver::DeviceInfo;
 use crate::kernels::{
-    Halves, Kernel, Request, Scratch, Tensor, Terms, reads_halves, select, select_collective,
-    select_fused, select_halves, select_terms,
+    Halves, Kernel, Request, Scratch, Tensor, Terms, orders_experts, reads_halves, select,
+    select_collective, select_expert_order, select_fused, select_halves, select_sum_entries,
+    select_terms,
 };
 use crate::planes::Planes;
 
@@ -206,7 +207,7 @@ impl Launches {
                 let bytes = activation_bytes(program, terms.value, column)?;
                 self.terms_bytes[device] = self.terms_bytes[device].max(bytes);
             }
-            if matches!(of.op, KernelOp::Halves) {
+            if matches!(of.op, KernelOp::Halves(_)) {
                 let column = |k| Halves::of(k).column;
                 let bytes = activation_bytes(program, of.results[0].value, column)?;
                 self.halves_bytes[device] = self.halves_bytes[device].max(bytes);
@@ -323,7 +324,8 @@ fn weight_bytes(program: &Program, of: &TaskKernel) -> Result<Vec<u64>, ExecErro
         }
         Ok(bytes)
     };
-    if matches!(of.op, KernelOp::Op(Op::GetRows(_))) {
+    if let KernelOp::Op(Op::GetRows(_)) | KernelOp::ExpertOrder(_) | KernelOp::SumEntries(_) = of.op
+    {
         return Ok(vec![0; program.shapes.len()]);
     }
     program.shapes.iter().map(bytes_of).collect()
@@ -353,7 +355,14 @@ fn kernel(
         options: options.options,
         multiprocessors: info.multiprocessors,
     };
-    if matches!(of.op, KernelOp::Halves) && !reads_halves(&operands[0]) {
+    let is_needed = match &of.op {
+        KernelOp::Halves(form) => reads_halves(*form, &operands[0]),
+        // Tokens are axis 1 of the indices.
+        KernelOp::ExpertOrder(_) => orders_experts(&operands[1]),
+        KernelOp::SumEntries(_) => orders_experts(&operands[2]),
+        _ => true,
+    };
+    if !is_needed {
         return Ok(None);
     }
     let chosen = match &of.op {
@@ -361,7 +370,9 @@ fn kernel(
         KernelOp::Op(op) => select(op, &request),
         KernelOp::Fused(fused) => select_fused(fused, &request),
         KernelOp::Terms => select_terms(&request),
-        KernelOp::Halves => select_halves(&request),
+        KernelOp::Halves(_) => select_halves(&request),
+        KernelOp::ExpertOrder(op) => select_expert_order(op, &request),
+        KernelOp::SumEntries(fused) => select_sum_entries(fused, &request),
     };
     chosen.map(Some).map_err(|e| ExecError::NoKernel {
         what: e.to_string(),

@@ -18,7 +18,6 @@ mod modules;
 mod options;
 mod phase_graph;
 mod place;
-mod prefetch;
 mod profile;
 mod programmatic_edges;
 mod requirements;

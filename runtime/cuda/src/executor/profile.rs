@@ -17,7 +17,9 @@ fn name(launches: &Launches, at: Option<KernelPosition>, shape: usize) -> String
         None => "host ops".to_owned(),
         Some(at) if at.device > 0 => "other devices".to_owned(),
         Some(at) => {
-            let kernel = launches.kernel_run(at).and_then(|run| run.kernels[shape].as_ref());
+            let kernel = launches
+                .kernel_run(at)
+                .and_then(|run| run.kernels[shape].as_ref());
             kernel.map_or_else(String::new, |k| k.instance.name().to_owned())
         }
     }

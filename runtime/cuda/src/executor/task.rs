@@ -1,9 +1,10 @@
 //! Tasks: the kernels of a launch on one device, before their views have slots.
 
+use tpc_ir::op::MulMatId;
 use tpc_ir::{Op, Value};
 
 use super::term_slot::TermSlot;
-use crate::kernels::FusedOp;
+use crate::kernels::{FusedOp, WideForm};
 
 pub(super) struct Task {
     /// The device; `None` for the host.
@@ -17,7 +18,7 @@ pub(super) struct TaskKernel {
     pub(super) op: KernelOp,
     pub(super) operands: Vec<Binding>,
     pub(super) results: Vec<Binding>,
-    /// The activations that the kernel reads as f16 in batches of many columns.
+    /// The activations that the kernel reads as f16 in batches of many tokens.
     pub(super) halves: Option<Value>,
 }
 
@@ -27,8 +28,12 @@ pub(super) enum KernelOp {
     CollectivePart(Op, usize),
     Fused(FusedOp),
     Terms,
-    /// Activations as f16, in batches of many columns.
-    Halves,
+    /// Activations as f16, in batches of many tokens.
+    Halves(WideForm),
+    /// The order of entries by expert, in scratch memory, in batches of many tokens.
+    ExpertOrder(MulMatId),
+    /// The sum of expert products in scratch memory, in batches of many tokens.
+    SumEntries(FusedOp),
 }
 
 #[derive(Clone, Copy)]

@@ -7,11 +7,11 @@ use tpc_runtime::host::{launch_op, max_sizes};
 
 use super::fuse::{FusedLaunch, Role};
 use super::place::{device, device_index};
-use super::prefetch::PrefetchPlan;
 use super::roles::roles;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::term_slot::TermSlot;
 use super::terms::{TermsPlan, terms_operand};
+use crate::kernels::{FusedOp, WideForm};
 
 /// Returns true if kernels of the first device can access the memory of the second.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
@@ -19,7 +19,6 @@ pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> +
 #[derive(Default)]
 pub(super) struct TaskBuilder {
     terms: TermsPlan,
-    prefetch: PrefetchPlan,
     /// The index of the staging buffer for each list of participants.
     buffers: BTreeMap<Vec<usize>, usize>,
     pub(super) staging: Vec<StagingBuffer>,
@@ -29,7 +28,6 @@ impl TaskBuilder {
     pub(super) fn new(program: &Program) -> Result<TaskBuilder, ExecError> {
         Ok(TaskBuilder {
             terms: TermsPlan::new(program)?,
-            prefetch: PrefetchPlan::new(program),
             ..TaskBuilder::default()
         })
     }
@@ -117,9 +115,15 @@ impl TaskBuilder {
             if !is_ready {
                 ops.push(terms_kernel(x, slot));
             }
-            if fused.op.reads_halves() {
-                ops.push(halves_kernel(x));
+            if let Some(form) = fused.op.wide_form() {
+                ops.push(halves_kernel(x, form));
                 halves = Some(x);
+            }
+            if let Some(experts) = fused.op.experts() {
+                // The weight comes first, the indices follow the terms.
+                let order = KernelOp::ExpertOrder(experts.clone());
+                let reads = [0, at + 1].map(|i| Binding::own(fused.operands[i])).into();
+                ops.push(TaskKernel::new(order, reads, vec![results[0]]));
             }
         }
         if let (Some((_, slot)), Some(made)) =
@@ -127,11 +131,15 @@ impl TaskBuilder {
         {
             results.push(Binding::terms(*made, slot));
         }
-        operands.extend(self.prefetch.weight(launch, here).map(Binding::own));
+        let sum = matches!(fused.op, FusedOp::MulMatIdSum(..)).then(|| {
+            let op = KernelOp::SumEntries(fused.op.clone());
+            TaskKernel::new(op, operands.clone(), results.clone())
+        });
         ops.push(TaskKernel {
             halves,
             ..TaskKernel::new(KernelOp::Fused(fused.op.clone()), operands, results)
         });
+        ops.extend(sum);
         Ok(Task {
             place,
             stage: 0,
@@ -164,9 +172,14 @@ impl TaskBuilder {
                 if !is_ready {
                     ops.push(terms_kernel(x, slot));
                 }
-                if matches!(op, Op::MulMat(_)) {
-                    ops.push(halves_kernel(x));
+                if let Some(form) = wide_form(&op) {
+                    ops.push(halves_kernel(x, form));
                     halves = Some(x);
+                }
+                if let Op::MulMatId(op) = &op {
+                    let order = KernelOp::ExpertOrder(op.clone());
+                    let order_reads = vec![reads[0], reads[2]];
+                    ops.push(TaskKernel::new(order, order_reads, results.clone()));
                 }
             }
             if let Some((x, slot)) = self.terms.write(here) {
@@ -308,9 +321,18 @@ fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
     TaskKernel::new(KernelOp::Terms, vec![Binding::own(x)], made)
 }
 
-fn halves_kernel(x: Value) -> TaskKernel {
+/// Returns how an op with a weight in planes reads activations as f16 in batches of many tokens.
+pub(super) fn wide_form(op: &Op) -> Option<WideForm> {
+    match op {
+        Op::MulMat(_) => Some(WideForm::Columns),
+        Op::MulMatId(_) => Some(WideForm::Experts),
+        _ => None,
+    }
+}
+
+fn halves_kernel(x: Value, form: WideForm) -> TaskKernel {
     let made = vec![Binding::halves(x)];
-    TaskKernel::new(KernelOp::Halves, vec![Binding::own(x)], made)
+    TaskKernel::new(KernelOp::Halves(form), vec![Binding::own(x)], made)
 }
 
 fn malformed(what: &str) -> ExecError {

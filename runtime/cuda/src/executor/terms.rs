@@ -11,6 +11,7 @@ use tpc_runtime::host::launch_op;
 
 use super::fuse::{FusedLaunch, Role};
 use super::roles::{format_of, roles};
+use super::task_builder::wide_form;
 use super::term_slot::TermSlot;
 use crate::kernels::FusedOp;
 use crate::planes::Planes;
@@ -146,8 +147,8 @@ pub(super) fn terms_operand(program: &Program, op: &Op, operands: &[Value]) -> O
 /// True if a launch reads halves instead of terms in batches of many columns.
 fn reads_halves(op: &LaunchOp) -> bool {
     match op {
-        LaunchOp::Fused(fused) => fused.op.reads_halves(),
-        LaunchOp::Op(op, ..) => matches!(op, Op::MulMat(_)),
+        LaunchOp::Fused(fused) => fused.op.wide_form().is_some(),
+        LaunchOp::Op(op, ..) => wide_form(op).is_some(),
         LaunchOp::None => false,
     }
 }
@@ -170,8 +171,8 @@ fn fused_terms(program: &Program, fused: &FusedLaunch) -> Option<(ActivationKey,
     let result = *fused.results.last()?;
     let k = program.graph.value(result).ty.dims[0].as_const()?;
     let batches = match fused.op {
-        FusedOp::NormMul(..) | FusedOp::MulMatIdGlu(..) => Batches::All,
-        FusedOp::MulMatGlu(_) => Batches::FewColumns,
+        FusedOp::NormMul(..) => Batches::All,
+        FusedOp::MulMatGlu(_) | FusedOp::MulMatIdGlu(..) => Batches::FewColumns,
         _ => return None,
     };
     k.is_multiple_of(32).then_some(((result, k), batches))

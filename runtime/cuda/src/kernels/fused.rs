@@ -12,8 +12,7 @@ use super::{grouped_mul_mat, matmul, mul_mat_glu, norm, product, unsupported};
 /// A group of ops that one kernel computes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FusedOp {
-    /// A norm times a tensor. Operands: operands of the rows, the tensor, and optionally the weight in planes of the
-    /// next launch, to be prefetched. Results: the normalised input (with [`KeepInput::Yes`]), the product, and
+    /// A norm times a tensor. Operands: operands of the rows, and the tensor. Results: the normalised input (with [`KeepInput::Yes`]), the product, and
     /// optionally its [`Terms`](super::Terms).
     NormMul(Norm, RowSource, KeepInput),
     /// The rows without a norm.
@@ -49,18 +48,39 @@ pub enum FusedOp {
     Router(Router),
 }
 
+/// How a product reads [`Halves`](super::Halves) in batches of many tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WideForm {
+    /// Tokens are columns of the activations.
+    Columns,
+    /// Entries are ordered by expert. Tokens are axis 2 of the activations.
+    Experts,
+}
+
 impl FusedOp {
-    /// True if the kernel reads [`Halves`](super::Halves) in batches of many columns.
-    pub fn reads_halves(&self) -> bool {
+    /// Returns how the kernel reads [`Halves`](super::Halves) in batches of many tokens; `None` if it does not.
+    pub fn wide_form(&self) -> Option<WideForm> {
         match self {
-            FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_) => true,
+            FusedOp::MulMatAdd | FusedOp::MulMatGlu(_) | FusedOp::GroupedMulMat(_) => {
+                Some(WideForm::Columns)
+            }
+            FusedOp::MulMatIdAdd(_) | FusedOp::MulMatIdSum(..) | FusedOp::MulMatIdGlu(..) => {
+                Some(WideForm::Experts)
+            }
             FusedOp::NormMul(..)
             | FusedOp::MulSumAdd(_)
-            | FusedOp::MulMatIdAdd(_)
-            | FusedOp::MulMatIdSum(..)
-            | FusedOp::MulMatIdGlu(..)
             | FusedOp::Heads(_)
-            | FusedOp::Router(_) => false,
+            | FusedOp::Router(_) => None,
+        }
+    }
+
+    /// Returns the expert product; `None` for other ops.
+    pub fn experts(&self) -> Option<&MulMatId> {
+        match self {
+            FusedOp::MulMatIdAdd(op)
+            | FusedOp::MulMatIdSum(op, ..)
+            | FusedOp::MulMatIdGlu(_, op) => Some(op),
+            _ => None,
         }
     }
 }

@@ -119,15 +119,27 @@ template <int M, int N> struct GemmBlock {
     float sums[ROWS][4][4];
 };
 
+// The columns of a block: neighbours in a batch.
+struct BatchColumns {
+    const View* h;
+    Column first;
+    DEVICE_MEMBER u32 count() const { return h->ne[1] - first.c; }
+    DEVICE_MEMBER Column place(u32 n) const {
+        Column at = {first.c + n, first.i2, first.i3};
+        return at;
+    }
+    DEVICE_MEMBER const u8* at(u32 n) const { return row_of(*h, first.c + n, first.i2, first.i3); }
+};
+
 // The chunks of 16 bytes that a thread copies in each step.
 template <int N, int THREADS> struct ColumnCopies {
     enum { EACH = N * 4 / THREADS };
     const u8* from[EACH];
-    DEVICE_MEMBER ColumnCopies(const View& h, const Column& first) {
+    template <class Columns> DEVICE_MEMBER ColumnCopies(const Columns& columns) {
 #pragma unroll
         for (u32 i = 0; i < EACH; i++) {
             u32 n = threadIdx.x + i * THREADS;
-            from[i] = row_of(h, min(first.c + n / 4, h.ne[1] - 1), first.i2, first.i3) + n % 4 * 16;
+            from[i] = columns.at(min(n / 4, columns.count() - 1)) + n % 4 * 16;
         }
     }
     DEVICE_MEMBER void start(u32 step, u8* to) const {
@@ -172,18 +184,18 @@ struct GemmWeights {
     }
 };
 
-// Computes `M` rows times `N` columns, then calls `put(row, place, sums)` for each row and column of the thread, with
+// Computes `M` rows times `N` columns, then calls `put(row, column, sums)` for each row and column of the thread, with
 // one sum per weight. All threads of the block must call it. Views are read again after the loop, which saves registers.
-template <class P, class Rows, int M, int N, class Put>
-DEVICE void gemm_block(const GemmWeights& a, const View* h, u32 top, const Column& from, Put put) {
+template <class P, class Rows, int M, int N, class Columns, class Put>
+DEVICE void gemm_block(const GemmWeights& a, u32 top, const Columns& columns, Put put) {
     typedef GemmBlock<M, N> Block;
     DYN_SHARED(u8, memory);
     u8 *left = memory, *right = memory + 2 * Block::A_BYTES;
     float* powers = (float*)(memory + 2 * Block::A_BYTES + COPIES * Block::B_BYTES);
-    u32 k = h->ne[0], steps = k / STEP, pairs = pairs_of(*a.first), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 k = columns.h->ne[0], steps = k / STEP, pairs = pairs_of(*a.first), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     // The last block used the same shared memory.
     __syncthreads();
-    const ColumnCopies<N, Block::THREADS> copies(*h, from);
+    const ColumnCopies<N, Block::THREADS> copies(columns);
     for (u32 i = 0; i < COPIES - 1; i++) copies.start(min(i, steps - 1), right + i * Block::B_BYTES);
     for (u32 i = warp; i < M; i += Block::THREADS / 32) {
         float power = power_to_2_13(row_bound<P>(a.row<P>(Rows::which(i), top + Rows::row(i)), k));
@@ -227,10 +239,9 @@ DEVICE void gemm_block(const GemmWeights& a, const View* h, u32 top, const Colum
     cp_async_wait<0>();
 #pragma unroll
     for (u32 n = 0; n < 8; n++) {
-        Column place = from;
-        place.c += across + n / 2 * 8 + lane % 4 * 2 + n % 2;
-        if (place.c >= h->ne[1]) continue;
-        float factor = *factor_at(row_of(*h, place.c, place.i2, place.i3), k);
+        u32 column = across + n / 2 * 8 + lane % 4 * 2 + n % 2;
+        if (column >= columns.count()) continue;
+        float factor = *factor_at(columns.at(column), k);
 #pragma unroll
         for (u32 i = 0; i < Block::ROWS / Rows::WEIGHTS; i++)
 #pragma unroll
@@ -241,18 +252,18 @@ DEVICE void gemm_block(const GemmWeights& a, const View* h, u32 top, const Colum
                 for (u32 w = 0; w < Rows::WEIGHTS; w++)
                     sums[w] = block.sums[Rows::WEIGHTS * i + w][n / 2][2 * l + n % 2] * inverse_power(powers[row + 16 * w]) * factor;
                 u32 to = top + Rows::row(row);
-                if (to < a.rows) put(to, place, sums);
+                if (to < a.rows) put(to, column, sums);
             }
     }
 }
 
-// Calls `block(top, from)` for the blocks of a product. Columns of blocks are axis 0 of the grid, so blocks with the
+// Calls `block(top, columns)` for the blocks of a product. Columns of blocks are axis 0 of the grid, so blocks with the
 // same weights run together.
 template <int EACH, int N, class F> DEVICE void gemm_blocks(u32 rows, const View* h, Blocks b, F block) {
     for (u32 batch = blockIdx.z; batch < h->ne[2] * h->ne[3]; batch += gridDim.z) {
-        Column from = {0, batch % h->ne[2], batch / h->ne[2]};
+        BatchColumns columns = {h, {0, batch % h->ne[2], batch / h->ne[2]}};
         for (u32 top = b.at * EACH; top < rows; top += b.count * EACH)
-            for (from.c = blockIdx.x * N; from.c < h->ne[1]; from.c += gridDim.x * N) block(top, from);
+            for (columns.first.c = blockIdx.x * N; columns.first.c < h->ne[1]; columns.first.c += gridDim.x * N) block(top, columns);
     }
 }
 
@@ -262,9 +273,10 @@ DEVICE Blocks all_row_blocks() {
 }
 
 template <class P, class E, class Y, int M, int N> DEVICE void gemm_of(const View* a, const View* h, const View* more, const View* y, Blocks b) {
-    gemm_blocks<M, N>(a->ne[1], h, b, [&](u32 top, const Column& from) {
-        const GemmWeights weights = {a, 0, a->ne[1], {matrix_of(*a, *h, from.i2, from.i3), 0}};
-        gemm_block<P, OneWeight, M, N>(weights, h, top, from, [&](u32 row, const Column& at, const float* sums) {
+    gemm_blocks<M, N>(a->ne[1], h, b, [&](u32 top, const BatchColumns& columns) {
+        const GemmWeights weights = {a, 0, a->ne[1], {matrix_of(*a, *h, columns.first.i2, columns.first.i3), 0}};
+        gemm_block<P, OneWeight, M, N>(weights, top, columns, [&](u32 row, u32 n, const float* sums) {
+            Column at = columns.place(n);
             float sum = E::of(more, sums[0], row, at);
             Y::put(row_of(*y, at.c, at.i2, at.i3) + (u64)row * y->nb[0], &sum);
         });

@@ -30,10 +30,14 @@ impl Halves {
 pub(super) fn halves(request: &Request<'_>) -> Selection {
     let [x] = request.reals()?;
     let template = instance(FAMILY, "halves", &[x.dtype], Arguments::Views);
-    kernel(template, Params::new(), grid_per_row(x.rows(), x.max_dims[0]))
+    kernel(
+        template,
+        Params::new(),
+        grid_per_row(x.rows(), x.max_dims[0]),
+    )
 }
 
-/// True if a product of these activations reads [`Halves`].
+/// True if a product of these activations (not of experts) reads [`Halves`].
 pub(super) fn is_wide(activations: &Tensor) -> bool {
     activations.max_dims[1] > MAX_ORDERED_COLUMNS
 }
@@ -66,9 +70,26 @@ impl Tile {
         }
     }
 
+    /// Returns the tile for expert products with this number of entries per expert.
+    pub(super) fn of_experts(entries: usize) -> Tile {
+        match entries >= LARGE.columns {
+            true => LARGE,
+            false => SMALL,
+        }
+    }
+
     /// Adds the tile to a template.
     pub(super) fn instance(self, template: Instance) -> Instance {
-        self.bounds(template.with(self.rows).with(self.columns))
+        self.bounds(self.sizes(template))
+    }
+
+    /// Adds the tile to the template of an expert product, whose large tiles need more registers.
+    pub(super) fn expert_instance(self, template: Instance) -> Instance {
+        self.sizes(template).with_launch_bounds(self.threads(), 1)
+    }
+
+    fn sizes(self, template: Instance) -> Instance {
+        template.with(self.rows).with(self.columns)
     }
 
     /// Limits the registers of a template so that two blocks fit on a multiprocessor.

@@ -106,10 +106,12 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Returns the relative error that the kernel adds to the error of f32 arithmetic: attention of prompts rounds its
-    /// weights and decoded values to f16.
+    /// Returns the relative error that the kernel adds to the error of f32 arithmetic. Attention of prompts rounds its
+    /// weights and decoded values to f16; products of many tokens round weights and activations.
     pub fn rounding(&self) -> f64 {
-        match self.instance.name().starts_with("flash_prefill") {
+        let name = self.instance.name();
+        let template = name.split('<').next().unwrap_or(name);
+        match template.starts_with("flash_prefill") || template.contains("gemm") {
             true => 6e-4,
             false => 0.0,
         }

@@ -2,6 +2,7 @@
 
 mod attention;
 mod collective;
+mod expert_gemm;
 mod flash_attn;
 mod flash_decode;
 mod flash_prefill;
@@ -32,7 +33,7 @@ mod rows;
 mod source;
 
 pub use collective::select_collective;
-pub use fused::{FusedOp, select_fused};
+pub use fused::{FusedOp, WideForm, select_fused};
 pub use gemm::Halves;
 pub use heads::{Head, Heads};
 pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
@@ -44,6 +45,7 @@ pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 pub use row_source::{KeepInput, RowSource};
 pub use source::{Instance, Source, modules};
 
+use tpc_ir::op::MulMatId;
 use tpc_ir::{DType, Op, RANK};
 
 use kernel::Selection;
@@ -79,9 +81,43 @@ pub fn select_halves(request: &Request<'_>) -> Result<Kernel, Unsupported> {
     gemm::halves(request).map_err(|reason| unsupported("halves", request, reason))
 }
 
-/// True if products of these activations with weights in planes read [`Halves`].
-pub fn reads_halves(activations: &Tensor) -> bool {
-    gemm::is_wide(activations)
+/// Selects the kernel that orders the entries of expert products of many tokens. Operands: the weight in planes and the
+/// expert indices.
+///
+/// # Errors
+///
+/// Returns [`Unsupported`] for types that are no indices, and for too many experts.
+pub fn select_expert_order(op: &MulMatId, request: &Request<'_>) -> Result<Kernel, Unsupported> {
+    let chosen = expert_gemm::expert_order(op, request);
+    chosen.map_err(|reason| unsupported("expert_order", request, reason))
+}
+
+/// Selects the kernel that adds the expert products of many tokens for [`FusedOp::MulMatIdSum`], with the same operands.
+///
+/// # Errors
+///
+/// Returns [`Unsupported`] for other ops and for types that kernels cannot read or write.
+pub fn select_sum_entries(fused: &FusedOp, request: &Request<'_>) -> Result<Kernel, Unsupported> {
+    let chosen = match fused {
+        FusedOp::MulMatIdSum(op, biased, more) => {
+            expert_gemm::sum_entries(op, (*biased, *more), request)
+        }
+        _ => Err("the op has no entries"),
+    };
+    chosen.map_err(|reason| unsupported("sum_entries", request, reason))
+}
+
+/// True if expert products with these indices read [`Halves`] and ordered entries.
+pub fn orders_experts(ids: &Tensor) -> bool {
+    expert_gemm::is_wide(ids)
+}
+
+/// True if products of this form read [`Halves`] of these activations.
+pub fn reads_halves(form: WideForm, activations: &Tensor) -> bool {
+    match form {
+        WideForm::Columns => gemm::is_wide(activations),
+        WideForm::Experts => activations.max_dims[2] > gemm::MAX_ORDERED_COLUMNS,
+    }
 }
 
 fn unsupported(op: &'static str, request: &Request<'_>, reason: &'static str) -> Unsupported {

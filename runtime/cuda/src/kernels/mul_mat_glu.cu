@@ -106,10 +106,11 @@ template <class P, class F, class Y, int H, int T> DEVICE void glu_tiles(const V
 // this kernel does not write precedes the activations.
 template <class P, class F, class Y, int H, int T, int M, int N> DEVICE void glu_gemm(const View* v, const u8* params) {
     const View *y = v + 3 - H, *h = v + 4 - H + T;
-    gemm_blocks<M / 2, N>(y->ne[0], h, all_row_blocks(), [&](u32 top, const Column& from) {
-        u64 matrix = matrix_of(*v, *h, from.i2, from.i3);
+    gemm_blocks<M / 2, N>(y->ne[0], h, all_row_blocks(), [&](u32 top, const BatchColumns& columns) {
+        u64 matrix = matrix_of(*v, *h, columns.first.i2, columns.first.i3);
         const GemmWeights weights = {v, 1 - H, y->ne[0], {matrix, matrix + (H ? y->ne[0] : 0)}};
-        gemm_block<P, TwoWeights, M, N>(weights, h, top, from, [&](u32 row, const Column& at, const float* sums) {
+        gemm_block<P, TwoWeights, M, N>(weights, top, columns, [&](u32 row, u32 n, const float* sums) {
+            Column at = columns.place(n);
             float result = F::of(sums[0], sums[1], ((const GluParams*)params)->numbers);
             Y::put(row_of(*y, at.c, at.i2, at.i3) + (u64)row * y->nb[0], &result);
         });
@@ -140,4 +141,22 @@ template <class P, class E, class F, class I, class Y, int T> DEVICE void glu_ex
         Column place = {(u32)expert, 0, 0};
         glu_column<P, E, F, Y, T>(gate, up, expert * gate.ne[1], expert * gate.ne[1], column, v + 4, place, y, entry.out, terms, p);
     }
+}
+
+// Computes gated products of the experts that were chosen for many tokens. `E` adds row `expert` of its tensors.
+template <class P, class E, class F, class Y, int T, int M, int N> DEVICE void glu_experts_gemm(const View* v, const u8* params) {
+    const View *ids = v + 3, *y = v + 4 + 2 * E::OPERANDS, *h = y + 1 + T;
+    const GluParams* p = (const GluParams*)params;
+    const ExpertOrder order = {(u32*)h[2].at, *(const u32*)(p + 1)};
+    u32 slots = ids->ne[0];
+    auto put = [&](u32 row, u32 entry, float result) { Y::put(row_of(*y, entry % slots, entry / slots, 0) + (u64)row * y->nb[0], &result); };
+    expert_blocks<M / 2>(*v, *ids, h, order, [&](u32 top, u32 expert, const EntryColumns& columns) {
+        u64 matrix = (u64)expert * v->ne[1];
+        const GemmWeights weights = {v, 1, v->ne[1], {matrix, matrix}};
+        gemm_block<P, TwoWeights, M, N>(weights, top, columns, [&](u32 row, u32 n, const float* sums) {
+            Column place = {expert, 0, 0};
+            float g = E::of(v + 4, sums[0], row, place), u = E::of(v + 4 + E::OPERANDS, sums[1], row, place);
+            put(row, columns.entries[n], F::of(g, u, p->numbers));
+        });
+    }, [&](u32 row, u32 entry) { put(row, entry, 0.0f); });
 }

@@ -1,6 +1,7 @@
 use tpc_ir::DType;
 use tpc_ir::op::{Glu, MulMatId};
 
+use super::expert_gemm::{self, ExpertTiles};
 use super::gemm::{Tile, is_wide};
 use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
 use super::pointwise;
@@ -46,10 +47,7 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     let gemm = is_wide(q).then(|| Tile::of(2 * rows, q.max_dims[1], batches));
     let (kind, geometry) = if let Some(tile) = gemm {
         let blocks = rows.div_ceil(tile.rows / 2);
-        (
-            "glu_gemm",
-            tile.geometry(blocks, q.max_dims[1], batches),
-        )
+        ("glu_gemm", tile.geometry(blocks, q.max_dims[1], batches))
     } else if q.max_dims[1] > 1 {
         let (each, wide, threads) = TILE;
         let each = if terms { WITH_TERMS.1 } else { each };
@@ -92,6 +90,16 @@ pub(super) fn mul_mat_id_glu(op: &Glu, of: &MulMatId, request: &Request<'_>) -> 
     }
     index(ids.dtype)?;
     let (function, numbers) = pointwise::gate(op, request.options);
+    if expert_gemm::is_wide(ids) {
+        let tiles = ExpertTiles::new(gate, ids);
+        let template = plane_instance("glu_experts_gemm", gate.dtype, &[], Arguments::Params);
+        let template = template.with(epilogue(&types)).with(function);
+        let template = template.with(tag(y.dtype)).with(u32::from(terms));
+        let params = tiles.params(numbers, of)?;
+        let geometry = tiles.geometry(gate.max_dims[1], 2);
+        let kernel = kernel(tiles.instance(template), params, geometry)?;
+        return Ok(kernel.with_scratch(tiles.scratch(0)));
+    }
     let lanes = lanes(gate)?;
     let params = product_params(numbers, lanes, of.window)?;
     let (threads, each) = shape(lanes, terms);

@@ -1,7 +1,8 @@
 use tpc_ir::DType;
 use tpc_ir::op::MulMatId;
 
-use super::kernel::{OPERANDS, Request, Selection, index, kernel, real};
+use super::expert_gemm;
+use super::kernel::{OPERANDS, Request, Selection, Tensor, index, kernel, real};
 use super::params::Params;
 use super::product::{
     THREADS, epilogue, geometry, lanes, plane_instance, product_params, rows_per_lane,
@@ -20,27 +21,65 @@ pub enum ExpertBias {
     Absent,
 }
 
+/// The operands of a weighted sum of expert products.
+pub(super) struct SumOperands<'a> {
+    pub(super) a: &'a Tensor,
+    pub(super) ids: &'a Tensor,
+    pub(super) bias: &'a [Tensor],
+    /// The expert weights.
+    pub(super) by: &'a Tensor,
+    /// The tensors added to the sum.
+    pub(super) added: &'a [Tensor],
+}
+
+impl<'a> SumOperands<'a> {
+    pub(super) fn new(
+        biased: ExpertBias,
+        more: usize,
+        request: &Request<'a>,
+    ) -> Result<SumOperands<'a>, &'static str> {
+        let [a, _, ids, rest @ ..] = request.operands else {
+            return Err(OPERANDS);
+        };
+        let biases = usize::from(biased == ExpertBias::Present);
+        let (bias, rest) = rest.split_at_checked(biases).ok_or(OPERANDS)?;
+        let [by, added @ ..] = rest else {
+            return Err(OPERANDS);
+        };
+        if added.len() != more {
+            return Err(OPERANDS);
+        }
+        index(ids.dtype)?;
+        request.operands[3..]
+            .iter()
+            .try_for_each(|t| real(t.dtype))?;
+        Ok(SumOperands {
+            a,
+            ids,
+            bias,
+            by,
+            added,
+        })
+    }
+}
+
 pub(super) fn mul_mat_id_sum(
     op: &MulMatId,
     (biased, more): (ExpertBias, usize),
     request: &Request<'_>,
 ) -> Selection {
-    let [a, _, ids, rest @ ..] = request.operands else {
-        return Err(OPERANDS);
-    };
-    let biases = usize::from(biased == ExpertBias::Present);
-    let (bias, rest) = rest.split_at_checked(biases).ok_or(OPERANDS)?;
-    let [by, added_to @ ..] = rest else {
-        return Err(OPERANDS);
-    };
-    if added_to.len() != more {
-        return Err(OPERANDS);
-    }
+    let of = SumOperands::new(biased, more, request)?;
     let y = request.real_result()?;
-    index(ids.dtype)?;
-    request.operands[3..]
-        .iter()
-        .try_for_each(|t| real(t.dtype))?;
+    if expert_gemm::is_wide(of.ids) {
+        return expert_gemm::entries(op, &of);
+    }
+    let SumOperands {
+        a,
+        ids,
+        bias,
+        by,
+        added: added_to,
+    } = of;
     let (slots, tokens) = (ids.max_dims[0], ids.max_dims[1]);
     if slots > MAX_SUMMED_EXPERTS as usize {
         return Err("too many experts per token");
@@ -50,8 +89,7 @@ pub(super) fn mul_mat_id_sum(
     // Every expert slot gets the same number of lane teams.
     let each = (THREADS / (lanes * slots.max(1))).max(1);
     let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
-    let types =
-        |tensors: &[super::Tensor]| -> Vec<DType> { tensors.iter().map(|t| t.dtype).collect() };
+    let types = |tensors: &[Tensor]| -> Vec<DType> { tensors.iter().map(|t| t.dtype).collect() };
     let template = plane_instance("sum_experts", a.dtype, &[], Arguments::Faults);
     let template = template
         .with(epilogue(&types(bias)))

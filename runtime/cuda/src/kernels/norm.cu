@@ -165,29 +165,14 @@ template <class X, class W> struct WeightedSumRows {
     }
 };
 
-// Weights of the next launch. Blocks that have no row prefetch the first `bytes` bytes.
-struct NextWeights {
-    u32 blocks, bytes;
-};
-DEVICE void prefetch_next(const u8* from, const NextWeights& p, u32 block) {
-    const u32 LINE = 128;
-    for (u32 at = (block * blockDim.x + threadIdx.x) * LINE; at < p.bytes; at += p.blocks * blockDim.x * LINE) prefetch_l2(from + at);
-}
-
-// Computes a norm times a broadcast tensor. `A`: the operand after the tensor is the weight that idle blocks prefetch.
-// `K`: the normalised input is the first result. `T`: the last result receives the terms of the product. Eight lanes
-// hold the 32 elements of a group.
-template <class S, class W, class Y, int K, int T, int A> DEVICE void norm_mul(const View* v, const u8* params) {
-    const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1 + A;
+// Computes a norm times a broadcast tensor. `K`: the normalised input is the first result. `T`: the last result receives
+// the terms of the product. Eight lanes hold the 32 elements of a group.
+template <class S, class W, class Y, int K, int T> DEVICE void norm_mul(const View* v, const u8* params) {
+    const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1;
     const View y = results[K], kept = results[0], q = results[K + T];
     const NormParams* p = (const NormParams*)params;
-    const NextWeights ahead = {A ? ((const NextWeights*)(p + 2))->blocks : 0, A ? ((const NextWeights*)(p + 2))->bytes : 0};
-    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n, blocks = gridDim.x - ahead.blocks;
-    if (blockIdx.x >= blocks) {
-        prefetch_next(v[S::OPERANDS + A].at, ahead, blockIdx.x - blocks);
-        return;
-    }
-    for (u64 row = blockIdx.x; row < rows_of(y); row += blocks) {
+    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n;
+    for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {
         Place at = row_place(row, y);
         S x;
         x.begin(v, at, p);

@@ -7,7 +7,6 @@ use super::kernel::{
 use super::params::Params;
 use super::row_source::{KeepInput, RowSource};
 use super::source::{Arguments, Family, tag};
-use crate::planes::Planes;
 
 pub(super) const FAMILY: Family = Family {
     name: "norm",
@@ -25,8 +24,6 @@ pub(super) const FAMILY: Family = Family {
 /// The maximum width of a row that is summed over devices. The row and the sums of a block fit in 48 KiB, the shared
 /// memory of every kernel.
 pub const MAX_ALL_REDUCE_WIDTH: usize = 12000;
-
-const NORM: usize = 12;
 
 fn params(kind: NormKind, eps: f32, n: u64) -> Params {
     norm_params(Params::new(), kind, eps, n)
@@ -109,10 +106,8 @@ pub(super) fn norm_mul(
 ) -> Selection {
     let mut operands = request.operands;
     let (template_of, params) = row_template(of, &mut operands, params(op.kind, op.eps, 0))?;
-    let (w, next) = match operands {
-        [w] => (w, None),
-        [w, next] => (w, Some(next)),
-        _ => return Err(OPERANDS),
+    let [w] = operands else {
+        return Err(OPERANDS);
     };
     real(w.dtype)?;
     let results = match kept {
@@ -135,39 +130,8 @@ pub(super) fn norm_mul(
     let template = template.with(tag(w.dtype)).with(tag(y.dtype));
     let template = template
         .with(u32::from(kept == KeepInput::Yes))
-        .with(u32::from(terms))
-        .with(u32::from(next.is_some()));
-    let mut geometry = blocks(of, y);
-    let Some(next) = next else {
-        return kernel(template, params, geometry);
-    };
-    let (more, bytes) = prefetch_size(next, y.rows(), request)?;
-    geometry.grid[0] += more;
-    // Space for the parameters of two norms comes first.
-    let params = params.aligned(2 * NORM);
-    kernel(template, params.u32(more).u32(bytes), geometry)
-}
-
-/// Returns the blocks that prefetch weights of the next launch, and the bytes to prefetch; both are 0 above 8 rows.
-fn prefetch_size(
-    next: &Tensor,
-    rows: usize,
-    request: &Request<'_>,
-) -> Result<(u32, u32), &'static str> {
-    /// The maximum number of rows with a prefetch. Memory does not limit products of more tokens.
-    const ROWS: usize = 8;
-    /// The maximum bytes to prefetch, a part of L2, which the current and the next launch also use.
-    const BYTES: u64 = 8 << 20;
-    let planes =
-        Planes::new(next.dtype, next.max_dims[0]).filter(|_| next.format == Planes::FORMAT);
-    let planes = planes.ok_or("the next weight is not in planes")?;
-    let (_, bytes) = planes
-        .offsets(next.rows() as u64)
-        .ok_or("the weight is too large")?;
-    match rows <= ROWS {
-        true => Ok((request.multiprocessors.max(1), bytes.min(BYTES) as u32)),
-        false => Ok((0, 0)),
-    }
+        .with(u32::from(terms));
+    kernel(template, params, blocks(of, y))
 }
 
 pub(super) fn mul_sum_add(of: &RowSource, request: &Request<'_>) -> Selection {

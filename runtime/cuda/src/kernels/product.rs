@@ -3,6 +3,7 @@
 use tpc_ir::op::{GetRows, MulMatId};
 use tpc_ir::{DType, Interval};
 
+use super::expert_gemm;
 use super::gemm::{Tile, is_wide};
 use super::kernel::{
     GRID, Geometry, OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real,
@@ -27,6 +28,8 @@ pub(super) const FAMILY: Family = Family {
         include_str!("halves.cuh"),
         "\n#line 1 \"gemm.cuh\"\n",
         include_str!("gemm.cuh"),
+        "\n#line 1 \"expert_gemm.cuh\"\n",
+        include_str!("expert_gemm.cuh"),
         "\n#line 1 \"grouped_mul_mat.cu\"\n",
         include_str!("grouped_mul_mat.cu"),
         "\n#line 1 \"mul_mat_glu.cu\"\n",
@@ -232,6 +235,9 @@ pub(super) fn mul_mat_id(op: &MulMatId, request: &Request<'_>) -> Selection {
     let y = request.real_result()?;
     index(ids.dtype)?;
     more.iter().try_for_each(|t| real(t.dtype))?;
+    if expert_gemm::is_wide(ids) {
+        return expert_gemm::mul_mat_id(op, request);
+    }
     let (rows, lanes) = (a.max_dims[1], lanes(a)?);
     let rows_per_lane = rows_per_lane(rows);
     let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();

@@ -77,6 +77,18 @@ fn parse(text: &str) -> BTreeMap<String, Instructions> {
 /// Returns the instructions per weight of a product for one token: in its shortest loop that multiplies codes. `None` for
 /// other kernels.
 pub fn instructions_per_weight(code: &[String]) -> Option<f64> {
+    // Two instructions multiply four weights with both terms.
+    shortest_loop(code, "IDP").map(|(n, products)| n as f64 / (2 * products) as f64)
+}
+
+/// Returns the instructions per tensor instruction, in the shortest loop with f16 tensor instructions. `None` for other
+/// kernels.
+pub fn instructions_per_mma(code: &[String]) -> Option<f64> {
+    shortest_loop(code, "HMMA").map(|(n, products)| n as f64 / products as f64)
+}
+
+/// Returns the instructions of the shortest loop that contains `wanted`, and how many of them are `wanted`.
+fn shortest_loop(code: &[String], wanted: &str) -> Option<(usize, usize)> {
     let mut labels = BTreeMap::new();
     let mut shortest: Option<(usize, usize)> = None;
     let is_label = |line: &String| line.starts_with(".L");
@@ -92,14 +104,13 @@ pub fn instructions_per_weight(code: &[String]) -> Option<f64> {
             continue;
         };
         let body = &code[*from..=at];
-        let products = body.iter().filter(|l| l.contains("IDP")).count();
+        let found = body.iter().filter(|l| l.contains(wanted)).count();
         let instructions = body.iter().filter(|l| !is_label(l)).count();
-        if products > 0 && shortest.is_none_or(|(n, _)| instructions < n) {
-            shortest = Some((instructions, products));
+        if found > 0 && shortest.is_none_or(|(n, _)| instructions < n) {
+            shortest = Some((instructions, found));
         }
     }
-    // Two instructions multiply four weights with both terms.
-    shortest.map(|(n, products)| n as f64 / (2 * products) as f64)
+    shortest
 }
 
 #[cfg(test)]
@@ -127,5 +138,8 @@ mod tests {
         // Four instructions and two products: four weights.
         assert_eq!(instructions_per_weight(&kernels["k"]), Some(1.0));
         assert_eq!(instructions_per_weight(&kernels["other"]), None);
+        assert_eq!(instructions_per_mma(&kernels["k"]), None);
+        let tensor = parse(&TEXT.replace("IDP.4A.S8.S8", "HMMA.16816.F32"));
+        assert_eq!(instructions_per_mma(&tensor["k"]), Some(2.0));
     }
 }

@@ -19,7 +19,7 @@ use crate::kernels::PRELUDE;
 
 pub use build::{BuildOutput, Progress, build};
 pub use cache::Cache;
-pub use disassembly::{Disassembler, Instructions, instructions_per_weight};
+pub use disassembly::{Disassembler, Instructions, instructions_per_mma, instructions_per_weight};
 pub use library::Nvrtc;
 pub use report::Resources;
 

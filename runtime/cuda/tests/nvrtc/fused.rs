@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use tpc_cuda::kernels::{
-    FusedOp, Head, Heads, Instance, KeepInput, Kernel, Request, Router, RowSource, Scores, Tensor,
-    WeightAxis, WeightNorm, modules, select, select_fused,
+    ExpertBias, FusedOp, Head, Heads, Instance, KeepInput, Kernel, Request, Router, RowSource,
+    Scores, Tensor, WeightAxis, WeightNorm, modules, select, select_expert_order, select_fused,
+    select_halves, select_sum_entries,
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
@@ -41,6 +42,7 @@ fn products(tokens: usize) -> Vec<Kernel> {
     let glu = Glu::new(GluKind::Swiglu);
     let ids = Tensor::new(DType::I32, [8, tokens, 1, 1]);
     let of = MulMatId { window: None };
+    let sum = FusedOp::MulMatIdSum(of.clone(), ExpertBias::Absent, 1);
     let experts = FusedOp::MulMatIdGlu(glu.clone(), of.clone());
     let mut out = vec![
         chosen(
@@ -56,9 +58,27 @@ fn products(tokens: usize) -> Vec<Kernel> {
         chosen(&FusedOp::MulMatAdd, &[q4, x, x, x], &[x]),
         chosen(&experts, &[q4, q4, x, ids], &[x, x]),
         chosen(&experts, &[q4, q4, x, ids, x, x], &[x]),
-        chosen(&FusedOp::MulMatIdAdd(of), &[q6, x, ids, x], &[x]),
+        chosen(&FusedOp::MulMatIdAdd(of.clone()), &[q6, x, ids, x], &[x]),
         chosen(&FusedOp::MulMatAdd, &[x, x, x], &[x]),
+        chosen(&sum, &[q6, x, ids, x, x], &[x]),
     ];
+    if tokens > 8 {
+        let request = |operands: &[Tensor], f: &dyn Fn(&Request<'_>) -> Kernel| {
+            f(&Request {
+                operands,
+                results: &[x],
+                options: Options::default(),
+                multiprocessors: 132,
+            })
+        };
+        out.push(request(&[x], &|r| select_halves(r).expect("reals")));
+        out.push(request(&[q6, x, ids, x, x], &|r| {
+            select_sum_entries(&sum, r).expect("a sum")
+        }));
+        out.push(request(&[q6, ids], &|r| {
+            select_expert_order(&of, r).expect("indices")
+        }));
+    }
     for dtype in [DType::Q4K, DType::Q6K, DType::Q8_0, DType::Mxfp4] {
         let gate = planes(dtype);
         out.push(chosen(
@@ -175,7 +195,14 @@ fn router() -> Kernel {
 fn kernels_of_several_ops_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
-    let mut all = [products(1), products(8), norms(), attention()].concat();
+    let mut all = [
+        products(1),
+        products(8),
+        products(512),
+        norms(),
+        attention(),
+    ]
+    .concat();
     all.push(router());
     let mut threads = Threads::default();
     all.iter().for_each(|kernel| threads.add(kernel));

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_cuda::kernels::{Instance, Request, Tensor, modules, select, select_terms};
 use tpc_cuda::nvrtc::{
-    CompiledModule, Disassembler, Nvrtc, TARGETS, instructions_per_weight, with_prelude,
+    CompiledModule, Disassembler, Nvrtc, TARGETS, instructions_per_mma, instructions_per_weight,
+    with_prelude,
 };
 use tpc_cuda::planes::Planes;
 use tpc_ir::DType;
@@ -40,7 +41,7 @@ fn instances(dtype: DType) -> Vec<Instance> {
         ..Tensor::new(dtype, [4096, 4096, 1, 1])
     };
     let x = |n| Tensor::new(DType::F32, [4096, n, 1, 1]);
-    let ids = Tensor::new(DType::I32, [2, 2, 1, 1]);
+    let ids = |tokens| Tensor::new(DType::I32, [2, tokens, 1, 1]);
     let of = |op: Op, operands: &[Tensor]| {
         let kernel = request(operands, |r| select(&op, r));
         kernel.unwrap_or_else(|e| panic!("{e}")).instance
@@ -48,8 +49,13 @@ fn instances(dtype: DType) -> Vec<Instance> {
     vec![
         of(MulMat.into(), &[weight, x(1)]),
         of(MulMat.into(), &[weight, x(8)]),
-        of(MulMatId { window }.into(), &[weight, x(2), ids]),
-        of(GetRows { window }.into(), &[weight, ids]),
+        of(MulMatId { window }.into(), &[weight, x(2), ids(2)]),
+        of(GetRows { window }.into(), &[weight, ids(2)]),
+        // Tiles of 64 and of 128 rows.
+        of(MulMat.into(), &[weight, x(64)]),
+        of(MulMat.into(), &[weight, x(512)]),
+        of(MulMatId { window }.into(), &[weight, x(2), ids(64)]),
+        of(MulMatId { window }.into(), &[weight, x(2), ids(2048)]),
     ]
 }
 
@@ -179,6 +185,47 @@ fn loops_take_no_more_instructions_than_the_book_says() {
     if full {
         print(&found, 2);
         print(&flying, 0);
+    }
+    assert!(worse.is_empty(), "{}", worse.join("\n"));
+}
+
+/// Checks the loop over K of products of many tokens, for one target per type in turn. `TPC_FULL=1` checks all targets and
+/// prints the table.
+#[test]
+fn loops_of_prompts_take_no_more_instructions_than_the_book_says() {
+    let Some(nvrtc) = super::nvrtc() else { return };
+    let Some(tool) = Disassembler::find() else {
+        tpc_op_cases::skip("without nvdisasm no instructions are counted");
+        return;
+    };
+    let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
+    let book = book("instructions for a tensor instruction");
+    let mut found: BTreeMap<DType, Vec<f64>> = BTreeMap::new();
+    let mut worse = Vec::new();
+    for (t, target) in TARGETS.iter().enumerate() {
+        let mine = types()
+            .enumerate()
+            .filter(|(i, _)| full || (i + 2) % TARGETS.len() == t);
+        for (_, dtype) in mine {
+            let kernel = instances(dtype).swap_remove(5);
+            assert!(kernel.name().ends_with("128, 128>"), "{}", kernel.name());
+            let module = modules(&BTreeSet::from([kernel.clone()])).swap_remove(0);
+            let compiled = compile(&nvrtc, &module.text, target);
+            let code = tool.kernels(&compiled.cubin).expect("instructions");
+            let count = instructions_per_mma(&code[&kernel.entry()]);
+            let count = count.unwrap_or_else(|| panic!("{dtype}: no loop"));
+            found.entry(dtype).or_default().push(count);
+            let most = book.get(dtype.name()).and_then(|row| row.get(t)).copied();
+            // Numbers in the table are rounded.
+            if count > 6.0 || most.is_none_or(|most| count > most + 0.005) {
+                worse.push(format!(
+                    "{dtype} on {target}: {count:.2}, the book has {most:?}"
+                ));
+            }
+        }
+    }
+    if full {
+        print(&found, 2);
     }
     assert!(worse.is_empty(), "{}", worse.join("\n"));
 }

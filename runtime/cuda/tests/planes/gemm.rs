@@ -90,7 +90,10 @@ fn columns_with_infinities_have_no_numbers() {
         let found = rig.product(&MulMat.into(), &weight, (&x, [256, 12, 1, 1]), None);
         for (c, column) in found.chunks(4).enumerate() {
             let expected = c != 1;
-            assert!(column.iter().all(|y| y.is_finite() == expected), "{column:?}");
+            assert!(
+                column.iter().all(|y| y.is_finite() == expected),
+                "{column:?}"
+            );
         }
     }
 }
@@ -104,11 +107,20 @@ fn columns_of_every_magnitude_keep_their_bits() {
     let powers = [-100, -60, -20, -3, 0, 1, 17, 40, 80];
     let scaled = |p: i32| one.iter().map(move |x| x * (f64::from(p).exp2() as f32));
     let x: Vec<f32> = powers.iter().flat_map(|p| scaled(*p)).collect();
-    let found = rig.product(&MulMat.into(), &weight, (&x, [64, powers.len(), 1, 1]), None);
+    let found = rig.product(
+        &MulMat.into(),
+        &weight,
+        (&x, [64, powers.len(), 1, 1]),
+        None,
+    );
     let middle = found[4 * 9..5 * 9].to_vec();
     for (p, column) in powers.iter().zip(found.chunks(9)) {
         for (y, wanted) in column.iter().zip(&middle) {
-            assert_eq!(f64::from(*y), f64::from(*wanted) * f64::from(*p).exp2(), "2^{p}");
+            assert_eq!(
+                f64::from(*y),
+                f64::from(*wanted) * f64::from(*p).exp2(),
+                "2^{p}"
+            );
         }
     }
 }
@@ -132,7 +144,9 @@ fn fused_products_of_many_columns_have_the_bits_of_separate_ops() {
             for columns in [1, n].into_iter().take(more) {
                 let other = floats(&mut rig, [rows, columns, 1, 1], &random);
                 let sum = empty(&mut rig, dims);
-                let add = Binary { kind: BinaryKind::Add };
+                let add = Binary {
+                    kind: BinaryKind::Add,
+                };
                 let add = chosen(&add.into(), &[last, other], sum);
                 chain.push((add, vec![last, other, sum]));
                 operands.push(other);
@@ -192,6 +206,10 @@ fn gated_products_of_many_columns_are_one_kernel() {
         chain.push((one, vec![both, q, fused_half, h]));
         rig.chain(&chain);
         assert_eq!(bits(&mut rig, fused), bits(&mut rig, apart), "{dtype}");
-        assert_eq!(bits(&mut rig, fused_half), bits(&mut rig, halved), "{dtype}");
+        assert_eq!(
+            bits(&mut rig, fused_half),
+            bits(&mut rig, halved),
+            "{dtype}"
+        );
     }
 }

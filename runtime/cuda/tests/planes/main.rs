@@ -2,6 +2,7 @@
 //! Products are close to the exact results, with the same bits for up to eight tokens. Skipped without a C++
 //! compiler.
 
+mod experts;
 mod fused;
 mod gemm;
 mod heads;

@@ -2,8 +2,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 
 use tpc_cuda::kernels::{
-    Halves, Instance, Kernel, Request, Tensor, Terms, modules, reads_halves, select, select_halves,
-    select_terms,
+    Halves, Instance, Kernel, Request, Scratch, Tensor, Terms, WideForm, modules, reads_halves,
+    select, select_halves, select_terms,
 };
 use tpc_cuda::{Device, Driver, Endpoint, Function, GraphSpec, Memory, Module, Work, kernel_node};
 use tpc_cuda_emulator::{Build, EmulatedOptions};
@@ -156,7 +156,7 @@ impl Rig {
         function
     }
 
-    fn node(&mut self, kernel: &Kernel, seen: &[Seen]) -> Work {
+    fn node(&mut self, kernel: &Kernel, seen: &[Seen], scratch: [Memory; 2]) -> Work {
         let mut frame = Vec::new();
         for s in seen {
             frame.extend(s.at.address.to_ne_bytes());
@@ -165,9 +165,7 @@ impl Rig {
             frame.extend(s.strides.map(|n| (n as u64).to_ne_bytes()).as_flattened());
         }
         if !kernel.scratch.is_none() {
-            let counters = self.memory(&vec![0; kernel.scratch.counters as usize]);
-            let parts = self.driver.allocate(Device(0), kernel.scratch.parts);
-            for memory in [counters, parts.expect("memory")] {
+            for memory in scratch {
                 frame.extend(memory.address.to_ne_bytes());
                 frame.extend([0; 48]);
             }
@@ -225,8 +223,14 @@ impl Rig {
     pub(crate) fn chain(&mut self, kernels: &[(Kernel, Vec<Seen>)]) {
         let mut spec = GraphSpec::default();
         let mut before = Vec::new();
+        // Kernels of a launch pass results through scratch memory.
+        let scratch = kernels.iter().map(|(kernel, _)| kernel.scratch);
+        let scratch = scratch.fold(Scratch::default(), Scratch::max);
+        let counters = self.memory(&vec![0; scratch.counters as usize]);
+        let parts = self.driver.allocate(Device(0), scratch.parts.max(1));
+        let scratch = [counters, parts.expect("memory")];
         for (kernel, seen) in kernels {
-            let node = self.node(kernel, seen);
+            let node = self.node(kernel, seen, scratch);
             before = vec![spec.push(kernel.instance.name(), node, &before)];
         }
         let graph = self.driver.instantiate(spec).expect("a graph");
@@ -272,7 +276,7 @@ impl Rig {
         let kernel = chosen(op, &seen, y);
         seen.push(y);
         let mut kernels = vec![(request(&[x], &[q], select_terms), vec![x, q])];
-        if reads_halves(&x.tensor) && matches!(op, Op::MulMat(_)) {
+        if reads_halves(WideForm::Columns, &x.tensor) && matches!(op, Op::MulMat(_)) {
             let h = self.halves(x);
             seen.push(h);
             kernels.push((request(&[x], &[h], select_halves), vec![x, h]));
