@@ -48,7 +48,7 @@ tpc_ir::codes! {
         "TPC0395",
         "limit of a command's work exceeded",
         "Limits let commands answer within seconds and a few hundred megabytes. The largest known models need at \
-         most a tenth.",
+         most an eighth.",
     )
     .example("a graph that concatenates a thousand views of one tensor.")
     .cure("plan a smaller part of the graph, or use `-sm layer` or `-sm none`. If the file is a published model, \

@@ -95,7 +95,7 @@ pub(super) fn over_budget(name: &str, e: &BudgetExceeded) -> Diagnostic {
     let value = e.at.as_ref().map(|at| at.value.as_str());
     let entity = value.filter(|v| !v.is_empty()).unwrap_or(name).to_owned();
     Diagnostic::new(&codes::OVER_BUDGET, entity, e.to_string()).help(
-        "known models need less than a tenth of this; look for long chains of concatenations or views, and for values \
+        "known models need less than an eighth of this; look for long chains of concatenations or views, and for values \
          with many uses; otherwise plan a smaller part of the graph, or use -sm layer or -sm none, and report the \
          file",
     )

@@ -118,12 +118,6 @@ fn a_norm_with_what_comes_before_and_the_terms_are_one_kernel() {
             assert_eq!(bits(&mut rig, summed), bits(&mut rig, x), "{of:?}");
             assert_eq!(bits(&mut rig, fused), bits(&mut rig, wanted), "{of:?}");
             assert_eq!(bits(&mut rig, z), bits(&mut rig, y), "{of:?}");
-            let fused = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
-            let asks = [given.as_slice(), &[a]].concat();
-            let other = empty(&mut rig, [k, n, 1, 1]);
-            let asking = request(&asks, &[other], |r| select_fused(&fused, r));
-            rig.chain(&[(asking, [asks, vec![other]].concat())]);
-            assert_eq!(bits(&mut rig, other), bits(&mut rig, wanted), "{of:?}");
             let other = empty(&mut rig, [k, n, 1, 1]);
             let alone = FusedOp::NormMul(op.clone(), of.clone(), KeepInput::No);
             let alone = request(&given, &[other], |r| select_fused(&alone, r));

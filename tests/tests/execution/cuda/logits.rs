@@ -4,11 +4,10 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tpc_core::golden::distance;
 use tpc_ir::DType;
 use tpc_tests::goldens;
 
-use super::{ALONE, Subject, devices};
+use super::{ALONE, Subject, devices, nmse};
 use crate::cpu::{allowed, engine, exact};
 use crate::support::{golden, name, placement};
 
@@ -24,9 +23,9 @@ fn check(path: &Path, seed: usize) -> Option<Vec<String>> {
         let driver = devices(count, (4 * seed + count) as u64)?;
         let subject = Subject::new(path, &placement(count, DType::F16), &golden.tokens);
         let subject = subject.expect("it has a plan");
-        match subject.logits(driver) {
+        match subject.logits(&name, driver) {
             Ok((found, alone)) => {
-                let nmse = distance(exact.iter().copied(), found).nmse;
+                let nmse = nmse(&name, golden.tokens.len(), &exact, &found);
                 println!("{what}: NMSE {nmse:.2e}, {most:.2e} allowed, alone {alone:.2e}");
                 if nmse.is_nan() || nmse > most {
                     failed.push(format!("{what}: NMSE {nmse:e}, {most:e} allowed"));
