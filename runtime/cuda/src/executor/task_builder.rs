@@ -10,7 +10,7 @@ use super::place::{device, device_index};
 use super::roles::roles;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::term_slot::TermSlot;
-use super::terms::{TermsPlan, terms_operand};
+use super::terms::{TermsPlan, terms_operand, wide_form};
 use crate::kernels::{FusedOp, WideForm};
 
 /// Returns true if kernels of the first device can access the memory of the second.
@@ -319,15 +319,6 @@ fn update_copy(program: &Program, op: &Op, from: Value, to: Value) -> Option<Tas
 fn terms_kernel(x: Value, slot: TermSlot) -> TaskKernel {
     let made = vec![Binding::terms(x, slot)];
     TaskKernel::new(KernelOp::Terms, vec![Binding::own(x)], made)
-}
-
-/// Returns how an op with a weight in planes reads activations as f16 in batches of many tokens.
-pub(super) fn wide_form(op: &Op) -> Option<WideForm> {
-    match op {
-        Op::MulMat(_) => Some(WideForm::Columns),
-        Op::MulMatId(_) => Some(WideForm::Experts),
-        _ => None,
-    }
 }
 
 fn halves_kernel(x: Value, form: WideForm) -> TaskKernel {

@@ -11,9 +11,8 @@ use tpc_runtime::host::launch_op;
 
 use super::fuse::{FusedLaunch, Role};
 use super::roles::{format_of, roles};
-use super::task_builder::wide_form;
 use super::term_slot::TermSlot;
-use crate::kernels::FusedOp;
+use crate::kernels::{FusedOp, WideForm};
 use crate::planes::Planes;
 
 /// A key of quantised activations: the value, and the elements per column.
@@ -150,6 +149,15 @@ fn reads_halves(op: &LaunchOp) -> bool {
         LaunchOp::Fused(fused) => fused.op.wide_form().is_some(),
         LaunchOp::Op(op, ..) => wide_form(op).is_some(),
         LaunchOp::None => false,
+    }
+}
+
+/// Returns how an op with a weight in planes reads activations as f16 in batches of many tokens.
+pub(super) fn wide_form(op: &Op) -> Option<WideForm> {
+    match op {
+        Op::MulMat(_) => Some(WideForm::Columns),
+        Op::MulMatId(_) => Some(WideForm::Experts),
+        _ => None,
     }
 }
 

@@ -3,13 +3,13 @@
 use tpc_ir::DType;
 use tpc_ir::op::MulMatId;
 
+use super::expert_sum::{ExpertBias, SumOperands};
 use super::gemm::{MAX_ORDERED_COLUMNS, Tile};
 use super::kernel::{
     Geometry, OPERANDS, Request, Scratch, Selection, Tensor, grid_1d, index, instance, kernel, real,
 };
-use super::mul_mat_id_sum::{ExpertBias, SumOperands};
 use super::params::Params;
-use super::product::{FAMILY, epilogue, plane_instance, product_params};
+use super::product_template::{FAMILY, epilogue, plane_instance, product_params};
 use super::source::{Arguments, Instance, tag};
 
 /// True if an expert product with these indices reads [`Halves`](super::Halves).

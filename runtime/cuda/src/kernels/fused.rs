@@ -2,9 +2,10 @@
 
 use tpc_ir::op::{Glu, MulMatId, Norm};
 
+use super::expert_sum::ExpertBias;
 use super::heads::{self, Heads};
 use super::kernel::{Kernel, Request, Unsupported};
-use super::mul_mat_id_sum::{self, ExpertBias};
+use super::mul_mat_id_sum;
 use super::router::{self, Router};
 use super::row_source::{KeepInput, RowSource};
 use super::{grouped_mul_mat, matmul, mul_mat_glu, norm, product, unsupported};

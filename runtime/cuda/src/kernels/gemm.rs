@@ -2,7 +2,7 @@
 
 use super::kernel::{Geometry, Request, Selection, Tensor, grid_per_row, instance, kernel};
 use super::params::Params;
-use super::product::{FAMILY, geometry};
+use super::product_template::{FAMILY, geometry};
 use super::source::{Arguments, Instance};
 
 /// The most columns that have the bits of one column. Products of more columns use tensor cores.

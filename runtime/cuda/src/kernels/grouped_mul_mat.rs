@@ -5,7 +5,9 @@ use tpc_ir::DType;
 use super::gemm::{Tile, is_wide};
 use super::kernel::{Geometry, OPERANDS, Request, Selection, float, kernel, real};
 use super::params::Params;
-use super::product::{THREADS, TILE, epilogue, geometry, lanes, product_instance, rows_per_lane};
+use super::product_template::{
+    THREADS, TILE, epilogue, geometry, lanes, product_instance, rows_per_lane,
+};
 use super::source::{Arguments, tag};
 
 /// `summands` has the number of tensors added to each product.

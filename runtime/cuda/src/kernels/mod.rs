@@ -3,6 +3,7 @@
 mod attention;
 mod collective;
 mod expert_gemm;
+mod expert_sum;
 mod flash_attn;
 mod flash_decode;
 mod flash_prefill;
@@ -23,6 +24,7 @@ mod params;
 mod pointwise;
 mod pool_2d;
 mod product;
+mod product_template;
 mod recorded;
 mod recurrent;
 mod reduce;
@@ -33,11 +35,13 @@ mod rows;
 mod source;
 
 pub use collective::select_collective;
+pub use expert_sum::ExpertBias;
 pub use fused::{FusedOp, WideForm, select_fused};
 pub use gemm::Halves;
 pub use heads::{Head, Heads};
 pub use kernel::{Geometry, Kernel, Request, Scratch, Tensor, Unsupported};
-pub use mul_mat_id_sum::{ExpertBias, MAX_SUMMED_EXPERTS};
+
+pub use mul_mat_id_sum::MAX_SUMMED_EXPERTS;
 pub use norm::MAX_ALL_REDUCE_WIDTH;
 pub use product::Terms;
 pub use recorded::InstanceRecord;

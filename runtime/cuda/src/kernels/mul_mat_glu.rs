@@ -5,7 +5,9 @@ use super::expert_gemm::{self, ExpertTiles};
 use super::gemm::{Tile, is_wide};
 use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
 use super::pointwise;
-use super::product::{THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params};
+use super::product_template::{
+    THREADS, TILE, epilogue, geometry, lanes, plane_instance, product_params,
+};
 use super::source::{Arguments, tag};
 
 /// For a block that writes terms: the number of threads, and the minimum number of rows computed at a time.

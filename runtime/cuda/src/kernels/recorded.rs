@@ -6,7 +6,7 @@ use tpc_ir::DType;
 use super::source::{Arguments, Family, Instance};
 use super::{
     attention, collective, flash_prefill, hc_comb, heads, lightning_indexer, matmul, movement,
-    ngram_rows, norm, pointwise, pool_2d, product, recurrent, reduce, rope, router, rows,
+    ngram_rows, norm, pointwise, pool_2d, product_template, recurrent, reduce, rope, router, rows,
 };
 
 /// The families with the templates of all kernels.
@@ -23,7 +23,7 @@ const FAMILIES: [Family; 18] = [
     norm::FAMILY,
     pointwise::FAMILY,
     pool_2d::FAMILY,
-    product::FAMILY,
+    product_template::FAMILY,
     recurrent::FAMILY,
     reduce::FAMILY,
     rope::FAMILY,
