@@ -22,7 +22,7 @@ type ActivationKey = (Value, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Batches {
     All,
-    /// Those whose products read no halves.
+    /// Batches whose products read no halves.
     FewColumns,
 }
 

@@ -50,7 +50,7 @@ template <class P> DEVICE float row_bound(const PlaneRow& row, u32 k) {
     return warp_max(most);
 }
 
-// What a thread needs to decode 16 elements of a row: half `which` of a group.
+// The bytes from which a thread decodes 16 elements of a row: half `which` of a group.
 template <class P> struct RawHalf {
     uint4 low;
     u32 high, steps, head;

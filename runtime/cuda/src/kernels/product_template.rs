@@ -1,4 +1,4 @@
-//! What kernels of products with weights in planes share: their source, templates, parameters and geometry.
+//! Source, templates, parameters and geometry that products with weights in planes share.
 
 use tpc_ir::{DType, Interval};
 

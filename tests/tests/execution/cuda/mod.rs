@@ -31,9 +31,8 @@ const TOKENS_PER_TIE: usize = 40;
 /// Returns the NMSE of logits. For a mixture, it omits the worst token of each [`TOKENS_PER_TIE`] that chose other experts.
 fn nmse(name: &str, tokens: usize, want: &[f64], got: &[f64]) -> f64 {
     let width = (want.len() / tokens.max(1)).max(1);
-    let each = want.chunks(width).zip(got.chunks(width));
     let of = |(w, g): &(&[f64], &[f64])| distance(w.iter().copied(), g.iter().copied()).nmse;
-    let mut each: Vec<(&[f64], &[f64])> = each.collect();
+    let mut each: Vec<(&[f64], &[f64])> = want.chunks(width).zip(got.chunks(width)).collect();
     each.sort_by(|a, b| of(b).total_cmp(&of(a)));
     let ties = match name.contains("-moe-") {
         true => tokens / TOKENS_PER_TIE,
@@ -41,8 +40,8 @@ fn nmse(name: &str, tokens: usize, want: &[f64], got: &[f64]) -> f64 {
     };
     let other = each.iter().take(ties).filter(|t| of(t) > OTHER_EXPERTS);
     let kept = &each[other.count()..];
-    let all = |i: fn(&(&[f64], &[f64])) -> Vec<f64>| kept.iter().flat_map(i).collect::<Vec<f64>>();
-    distance(all(|t| t.0.to_vec()), all(|t| t.1.to_vec())).nmse
+    let want = kept.iter().flat_map(|t| t.0.iter().copied());
+    distance(want, kept.iter().flat_map(|t| t.1.iter().copied())).nmse
 }
 
 /// Returns the devices of a test; without a C++ compiler, prints a note and returns `None`.
