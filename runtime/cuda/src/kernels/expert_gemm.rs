@@ -55,7 +55,7 @@ impl ExpertTiles {
     }
 
     pub(super) fn instance(self, template: Instance) -> Instance {
-        self.tile.expert_instance(template)
+        self.tile.instance(template)
     }
 
     /// Returns the geometry of a product with `weights` weights of `rows` rows.

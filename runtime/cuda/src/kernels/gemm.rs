@@ -80,21 +80,12 @@ impl Tile {
 
     /// Adds the tile to a template.
     pub(super) fn instance(self, template: Instance) -> Instance {
-        self.bounds(self.sizes(template))
+        self.bounds(template.with(self.rows).with(self.columns))
     }
 
-    /// Adds the tile to the template of an expert product, whose large tiles need more registers.
-    pub(super) fn expert_instance(self, template: Instance) -> Instance {
-        self.sizes(template).with_launch_bounds(self.threads(), 1)
-    }
-
-    fn sizes(self, template: Instance) -> Instance {
-        template.with(self.rows).with(self.columns)
-    }
-
-    /// Limits the registers of a template so that two blocks fit on a multiprocessor.
+    /// States the threads of a block, so that their registers fit.
     pub(super) fn bounds(self, template: Instance) -> Instance {
-        template.with_launch_bounds(self.threads(), 2)
+        template.with_launch_bounds(self.threads(), 1)
     }
 
     const fn threads(self) -> u32 {

@@ -6,8 +6,8 @@ struct SumExpertsParams {
 };
 
 // `E` adds values for the expert (axis 1 of its tensors), `M` adds tensors to the sum. `x` has one column, or one per
-// slot. The tokens of the result are along axis 1 or axis 2.
-template <class P, class E, class M, class I, class W, class Y, int R>
+// slot. Blocks have up to `MOST` threads. The tokens of the result are along axis 1 or axis 2.
+template <class P, class E, class M, class I, class W, class Y, int R, int MOST>
 DEVICE void sum_experts(const View* v, const u8* params, Fault* fault, u32 launch) {
     SHARED(float, parts, 128 * R);
     const View a = v[0], q = v[1], ids = v[2], w = v[3 + E::OPERANDS], y = v[4 + E::OPERANDS + M::OPERANDS];

@@ -39,6 +39,11 @@ pub(super) fn mul_mat_id_sum(
     // Every expert slot gets the same number of lane teams.
     let each = (THREADS / (lanes * slots.max(1))).max(1);
     let threads = (lanes * slots.max(1) * each).next_multiple_of(32);
+    // Up to eight experts leave more registers per thread.
+    let most = match threads <= 256 {
+        true => 256,
+        false => 32 * MAX_SUMMED_EXPERTS as u32,
+    };
     let types = |tensors: &[Tensor]| -> Vec<DType> { tensors.iter().map(|t| t.dtype).collect() };
     let template = plane_instance("sum_experts", a.dtype, &[], Arguments::Faults);
     let template = template
@@ -48,7 +53,8 @@ pub(super) fn mul_mat_id_sum(
         .with(tag(by.dtype))
         .with(tag(y.dtype))
         .with(rows_per_lane)
-        .with_launch_bounds(32 * MAX_SUMMED_EXPERTS as u32, 1);
+        .with(most)
+        .with_launch_bounds(most, 1);
     let params = product_params(Params::new(), lanes, op.window)?;
     kernel(
         template,
