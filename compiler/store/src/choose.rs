@@ -3,7 +3,7 @@ use tpc_gguf::SplitName;
 /// Parts of file names that llama.cpp does not load as a model: data for quantisation, image encoders, draft heads.
 const OTHER_FILES: [&str; 6] = ["imatrix", "mmproj", "mtp-", "dflash-", "eagle3-", "dspark-"];
 
-/// The quantisations that llama.cpp prefers if none is given.
+/// Quantisations that llama.cpp prefers, if the name has none.
 const PREFERRED: [&str; 2] = ["Q4_K_M", "Q8_0"];
 
 fn file_name(path: &str) -> &str {

@@ -1,6 +1,6 @@
 //! The turns of a conversation, which follow the session in its file.
 //!
-//! They are a JSON array of roles and texts. A file of plain text has no such part.
+//! They are a JSON array of roles and texts. A session of plain text is saved without them.
 
 use tpc_text::Message;
 

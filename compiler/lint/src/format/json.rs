@@ -67,7 +67,7 @@ impl EngineFacts {
     }
 }
 
-/// Findings by severity. Accepted findings have no severity.
+/// Findings by severity. Accepted findings are counted apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Includes denied findings.

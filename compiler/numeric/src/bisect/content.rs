@@ -28,7 +28,7 @@ pub(super) enum Content {
     Columns(u64, u64),
 }
 
-/// The bound of whole numbers whose readers have no table: positions, for example.
+/// The bound of whole numbers that do not index a table, such as positions.
 const UNBOUNDED: u64 = 64;
 
 /// The contents of the leaves of several parts, by number.
@@ -152,7 +152,7 @@ pub(super) fn elements(leaf: Class, content: Content, n: usize, row: usize) -> V
             Content::Divisor => next(1.0),
             Content::Negative => next(-1.0),
             Content::Mask => match next(0.0) {
-                // A row with all cells hidden has no sum.
+                // If a row hides all its cells, its weights are not defined.
                 x if x < 0.25 && i % row.max(1) != 0 => f64::NEG_INFINITY,
                 x => -x,
             },

@@ -85,7 +85,7 @@ fn every_listed_name_finds_its_file() {
             "{name}"
         );
     }
-    // The bytes of a split model are those of all shards: here, the lengths of two names.
+    // A split model has the bytes of all its shards: here, the lengths of two names.
     assert_eq!(all[0].bytes, 62);
 }
 

@@ -35,7 +35,7 @@ pub(super) enum LaunchTask {
 
 #[derive(Debug)]
 pub(super) struct KernelRun {
-    /// By batch shape; `None` if nothing is to do in this shape.
+    /// By batch shape; `None` if the shape does not need the kernel.
     pub(super) kernels: Vec<Option<Kernel>>,
     /// The slots of the operands, of the results, of a size, and of scratch memory.
     pub(super) slots: Range<usize>,

@@ -18,7 +18,7 @@ use crate::planes::Planes;
 /// A key of quantised activations: the value, and the elements per column.
 type ActivationKey = (Value, u64);
 
-/// The batches in which a launch can write terms.
+/// Batches in which a launch can write terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Batches {
     All,

@@ -118,7 +118,7 @@ pub(super) fn entries(op: &MulMatId, of: &SumOperands<'_>) -> Selection {
     Ok(kernel.with_scratch(tiles.scratch(rows)))
 }
 
-/// Selects the kernel that adds the products of [`entries`]. The operands are those of the weighted sum.
+/// Selects the kernel that adds the products of [`entries`]. It takes the same operands as the weighted sum.
 pub(super) fn sum_entries(
     op: &MulMatId,
     (biased, more): (ExpertBias, usize),

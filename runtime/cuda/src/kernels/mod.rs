@@ -106,7 +106,7 @@ pub fn select_sum_entries(fused: &FusedOp, request: &Request<'_>) -> Result<Kern
         FusedOp::MulMatIdSum(op, biased, more) => {
             expert_gemm::sum_entries(op, (*biased, *more), request)
         }
-        _ => Err("the op has no entries"),
+        _ => Err("only a weighted sum of experts adds entries"),
     };
     chosen.map_err(|reason| unsupported("sum_entries", request, reason))
 }

@@ -17,7 +17,7 @@ type Chain = Vec<(Kernel, Vec<Seen>)>;
 /// Experts, slots and tokens.
 const SIZES: [usize; 3] = [5, 2, 90];
 
-/// Random experts, of which most entries choose the second.
+/// Chooses experts: a third of the entries at random, the others the second expert.
 fn chosen_experts(experts: usize, random: &Random) -> Vec<usize> {
     let one = |i: usize| match i % 3 {
         0 => random.below(experts),

@@ -58,7 +58,7 @@ fn products_of_many_columns_are_near() {
 fn an_element_has_the_same_bits_in_every_tile() {
     let Some(mut rig) = Rig::new(42) else { return };
     let random = Random::new("tiles", 1);
-    // So many batches have large tiles, one has small ones.
+    // 96 batches are multiplied in large tiles, one batch in small tiles.
     let (k, rows, count, batches) = (288, 5, 9, 96);
     let weight = Weight::random(DType::Q5_1, [k, rows, 1, 1], &random);
     let x = columns(k, count * batches, &random);
