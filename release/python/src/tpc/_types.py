@@ -900,7 +900,7 @@ class Accepted:
 
 @dataclass
 class Summary:
-    """Findings by severity. Accepted findings have no severity."""
+    """Findings by severity. Accepted findings are counted apart."""
 
     errors: int
     """Includes denied findings."""
