@@ -127,6 +127,8 @@ template <int N> SHIM_INLINE void cp_async_wait() { tpc_calls.copies_wait(shim_t
 SHIM_INLINE uint4 load_once(const uint4 *p) { return *p; }
 template <class T> SHIM_INLINE T load_global(const T *p) { return *p; }
 SHIM_INLINE unsigned byte_perm(unsigned a, unsigned b, unsigned s) { return __byte_perm(a, b, s); }
+SHIM_INLINE float byte_to_float(unsigned v) { return (float)(signed char)v; }
+SHIM_INLINE const unsigned char *opaque(const unsigned char *p) { return p; }
 // The checked build treats a prefetch as a load: its address must be valid and free of races with writes.
 #ifdef SHIM_CHECKED
 SHIM_INLINE void prefetch_l2(const void *p) { (void)*(const volatile unsigned char *)p; }

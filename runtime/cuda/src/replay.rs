@@ -74,12 +74,20 @@ pub fn replay(dump: &LaunchDump, driver: &mut impl Driver) -> Result<Replayed, D
         at.push(memory);
     }
     let args = at.iter().fold(Args::new(), |args, m| args.u64(m.address));
+    let args = args.u32(dump.header.launch.number);
+    // The reader has checked the numbers of the operands.
+    let address = |operand: usize| address(&dump.header.tensors[operand], &regions);
+    let weights = kernel.weights.iter();
+    let weights: Vec<u8> = weights.flat_map(|w| w.bytes(address(w.operand))).collect();
     let node = KernelNode {
         function,
         grid: kernel.grid,
         block: [kernel.threads, 1, 1],
         shared_bytes: kernel.shared_bytes,
-        args: args.u32(dump.header.launch.number),
+        args: match weights.is_empty() {
+            true => args,
+            false => args.bytes(&weights),
+        },
     };
     let mut spec = GraphSpec::default();
     spec.push(dump.header.launch.to_string(), Work::Kernel(node), &[]);
@@ -142,9 +150,13 @@ fn regions(dump: &LaunchDump, driver: &mut impl Driver) -> Result<Vec<Memory>, D
     Ok(out)
 }
 
-fn view(tensor: &TensorRecord, regions: &[Memory]) -> Vec<u8> {
+fn address(tensor: &TensorRecord, regions: &[Memory]) -> u64 {
     let region = tensor.region.map(|r| regions[r as usize].address);
-    let address = region.map_or(0, |address| address + tensor.offset);
+    region.map_or(0, |address| address + tensor.offset)
+}
+
+fn view(tensor: &TensorRecord, regions: &[Memory]) -> Vec<u8> {
+    let address = address(tensor, regions);
     let mut out = Vec::with_capacity(VIEW);
     out.extend(address.to_ne_bytes());
     // The reader has checked that the sizes have 32 bits.

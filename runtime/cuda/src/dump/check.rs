@@ -32,6 +32,7 @@ fn field(
 /// Checks a header. `data` is the number of saved bytes in the file.
 pub(super) fn check(header: &DumpHeader, data: u64) -> Result<(), DumpError> {
     kernel(&header.kernel)?;
+    weights(&header.kernel, header.tensors.len())?;
     for (name, found) in [
         ("tensors", header.tensors.len()),
         ("regions", header.regions.len()),
@@ -91,6 +92,22 @@ fn kernel(kernel: &KernelRecord) -> Result<(), DumpError> {
         }
         None => field("kernel.params", "no pairs of digits", "hexadecimal digits"),
     }
+}
+
+fn weights(kernel: &KernelRecord, tensors: usize) -> Result<(), DumpError> {
+    let (found, expected) = (kernel.weights.len(), kernel.instance.weights());
+    if found != expected {
+        let expected = format!("{expected}, as the arguments of the instance say");
+        return field("kernel.weights", format!("{found} long"), expected);
+    }
+    for (i, weight) in kernel.weights.iter().enumerate() {
+        if weight.operand >= tensors {
+            let name = format!("kernel.weights[{i}].operand");
+            let expected = format!("less than {tensors}, the number of tensors");
+            return field(name, weight.operand, expected);
+        }
+    }
+    Ok(())
 }
 
 fn tensor(i: usize, tensor: &TensorRecord, regions: &[RegionRecord]) -> Result<(), DumpError> {

@@ -3,7 +3,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use tpc_ir::RANK;
 
-use crate::kernels::InstanceRecord;
+use crate::kernels::{InstanceRecord, WeightArgument};
 
 /// The header of a dump.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +109,9 @@ pub struct KernelRecord {
     pub shared_bytes: u32,
     /// The parameters, in hexadecimal digits.
     pub params: String,
+    /// The weights that are arguments of the kernel.
+    #[serde(default)]
+    pub weights: Vec<WeightArgument>,
 }
 
 /// The purpose of a view.

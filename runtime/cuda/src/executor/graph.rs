@@ -12,7 +12,7 @@ use super::constants::Constants;
 use super::host_ops::HostLaunches;
 use super::kernel_node::kernel_node;
 use super::launches::{KernelRun, LaunchTask, Launches};
-use super::memory::{Faults, Frames, error};
+use super::memory::{Arenas, Faults, Frames, error};
 use super::modules::{PrebuiltCode, modules};
 use super::options::LaunchMode;
 use super::phase_graph::{KernelPosition, PhaseGraph};
@@ -32,6 +32,7 @@ struct GraphBuilder<'a> {
     launches: &'a Launches,
     frames: &'a Frames,
     faults: &'a Faults,
+    arenas: &'a Arenas,
     hosted: &'a Arc<Mutex<HostLaunches>>,
     functions: Vec<BTreeMap<Entry, Function>>,
     constants: Vec<(Constants, u64)>,
@@ -43,7 +44,7 @@ struct GraphBuilder<'a> {
 pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
-    (frames, faults): (&Frames, &Faults),
+    (frames, faults, arenas): (&Frames, &Faults, &Arenas),
     hosted: &Arc<Mutex<HostLaunches>>,
     driver: &mut impl Driver,
     code: (&PrebuiltCode, Options),
@@ -54,6 +55,7 @@ pub(super) fn graphs(
         launches,
         frames,
         faults,
+        arenas,
         hosted,
         functions: vec![BTreeMap::new(); launches.of_device.len()],
         constants: Vec::new(),
@@ -250,7 +252,9 @@ impl GraphBuilder<'_> {
         let addresses = [views, params, self.faults.address(device)];
         let function = self.functions[device][&entry(kernel)];
         let number = launch.index() as u32;
-        Some(kernel_node(kernel, function, addresses, number))
+        let slots = &self.launches.slots[run.slots.clone()];
+        let address = |operand: usize| self.arenas.of_weight(self.program, slots[operand]);
+        Some(kernel_node(kernel, function, addresses, number, address))
     }
 }
 

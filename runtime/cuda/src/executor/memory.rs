@@ -178,6 +178,14 @@ impl Arenas {
         self.0[arena.index()].address
     }
 
+    /// Returns the address of a weight, which is the same in every batch shape.
+    pub(super) fn of_weight(&self, program: &Program, weight: Value) -> u64 {
+        program.home(weight).map_or(0, |home| {
+            let buffer = program.buffer(home.buffer);
+            self.address(buffer.arena) + buffer.extent(0).offset
+        })
+    }
+
     pub(super) fn endpoint(&self, arena: usize, offset: u64) -> Endpoint {
         let memory = &self.0[arena];
         Endpoint {

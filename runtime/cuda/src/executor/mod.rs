@@ -155,7 +155,7 @@ impl<D: Driver> CudaExecutor<D> {
         let graphs = graph::graphs(
             &program,
             &launches,
-            (&frames, &faults),
+            (&frames, &faults, &arenas),
             &hosted,
             &mut driver,
             (prebuilt, options.options),

@@ -102,7 +102,7 @@ impl StandaloneLaunch {
         let fault = filled(driver, device, &[0; Faults::BYTES])?;
         let addresses = [frame, params, fault].map(|m| m.address);
         Ok(StandaloneLaunch {
-            node: kernel_node(kernel, function, addresses, 0),
+            node: kernel_node(kernel, function, addresses, 0, |i| views[i].address),
             memories: vec![counters, parts, frame, params, fault],
             fault,
             counters,

@@ -126,6 +126,7 @@ fn kernel_record(kernel: &Kernel) -> KernelRecord {
         threads: kernel.geometry.threads,
         shared_bytes: kernel.geometry.shared_bytes,
         params: hex(&kernel.params),
+        weights: kernel.weights.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 use tpc_ir::DType;
 
 use super::gemm::{Tile, is_wide};
+use super::gemv::{self, GemvPart, is_gemv};
 use super::kernel::{Geometry, OPERANDS, Request, Selection, float, kernel, real};
 use super::params::Params;
 use super::product_template::{
@@ -25,7 +26,7 @@ pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Sele
         Tile::of(rows, columns, batches)
     });
     let (mut rest, mut blocks, mut params) = (rest, 0_u32, Params::new());
-    let mut parts = Vec::new();
+    let (mut parts, mut gemvs, mut operand) = (Vec::new(), Vec::new(), 1);
     for (n, y) in summands.iter().zip(request.results) {
         let [a, behind @ ..] = rest else {
             return Err(OPERANDS);
@@ -43,11 +44,23 @@ pub(super) fn grouped_mul_mat(summands: &[usize], request: &Request<'_>) -> Sele
         blocks += geometry((rows, each), 1, 1, THREADS).grid[0];
         params = params.u32(lanes as u32).u32(blocks);
         let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
+        if is_gemv(a, q) {
+            gemvs.push(GemvPart {
+                operand,
+                weight: a,
+                added: types.clone(),
+                result: y.dtype,
+            });
+        }
+        operand += 1 + n;
         let (planes, of) = (tag(a.dtype), epilogue(&types));
         parts.push(format!(
             "GroupedProduct<{planes}Planes, {of}, {}, {rows_per_lane}>",
             tag(y.dtype)
         ));
+    }
+    if gemvs.len() == summands.len() {
+        return gemv::grouped(&gemvs);
     }
     if let Some(tile) = gemm {
         let sizes = format!("{}, {}", tile.rows, tile.columns);

@@ -6,6 +6,7 @@ use tpc_runtime::Options;
 
 use super::params::Params;
 use super::source::{Arguments, Family, Instance};
+use super::weight_argument::WeightArgument;
 
 /// A tensor of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,8 @@ impl Scratch {
 /// A kernel with parameters and launch geometry.
 ///
 /// The kernel receives views of the operands and results. A runtime size is axis 0 of an additional view. [Scratch
-/// memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in device memory.
+/// memory](Scratch) adds two views: counters and partial results. Views, tensors and parameters are in device memory. Some
+/// kernels receive [weights](WeightArgument) as a further argument.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// The template instance.
@@ -103,6 +105,8 @@ pub struct Kernel {
     pub geometry: Geometry,
     /// The scratch memory.
     pub scratch: Scratch,
+    /// The weights that are arguments of the kernel.
+    pub weights: Vec<WeightArgument>,
 }
 
 impl Kernel {
@@ -119,6 +123,10 @@ impl Kernel {
 
     pub(super) fn with_scratch(self, scratch: Scratch) -> Kernel {
         Kernel { scratch, ..self }
+    }
+
+    pub(super) fn with_weights(self, weights: Vec<WeightArgument>) -> Kernel {
+        Kernel { weights, ..self }
     }
 }
 
@@ -235,6 +243,7 @@ pub(super) fn kernel(instance: Instance, params: Params, geometry: Geometry) -> 
         params: params.into_bytes(),
         geometry,
         scratch: Scratch::default(),
+        weights: Vec::new(),
     })
 }
 

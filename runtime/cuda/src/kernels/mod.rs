@@ -9,6 +9,7 @@ mod flash_decode;
 mod flash_prefill;
 mod fused;
 mod gemm;
+mod gemv;
 mod grouped_mul_mat;
 mod hc_comb;
 mod heads;
@@ -33,6 +34,7 @@ mod router;
 mod row_source;
 mod rows;
 mod source;
+mod weight_argument;
 
 pub use collective::select_collective;
 pub use expert_sum::ExpertBias;
@@ -48,6 +50,7 @@ pub use recorded::InstanceRecord;
 pub use router::{MAX_ROUTED_EXPERTS, Router, Scores, WeightAxis, WeightNorm};
 pub use row_source::{KeepInput, RowSource};
 pub use source::{Instance, Source, modules};
+pub use weight_argument::WeightArgument;
 
 use tpc_ir::op::MulMatId;
 use tpc_ir::{DType, Op, RANK};

@@ -3,6 +3,7 @@ use tpc_ir::op::{Glu, MulMatId};
 
 use super::expert_gemm::{self, ExpertTiles};
 use super::gemm::{Tile, is_wide};
+use super::gemv::{self, is_gemv};
 use super::kernel::{OPERANDS, Request, Selection, Tensor, float, index, kernel, real};
 use super::pointwise;
 use super::product_template::{
@@ -44,6 +45,9 @@ pub(super) fn mul_mat_glu(op: &Glu, request: &Request<'_>) -> Selection {
     }
     let (function, numbers) = pointwise::gate(op, request.options);
     let (lanes, rows) = (lanes(gate)?, y.max_dims[0]);
+    if is_gemv(gate, q) && gemv::has_gated(rows) {
+        return gemv::gated(op, (gate, up), (&y, terms), request);
+    }
     let params = product_params(numbers, lanes, None)?;
     let batches = q.max_dims[2] * q.max_dims[3];
     let gemm = is_wide(q).then(|| Tile::of(2 * rows, q.max_dims[1], batches));

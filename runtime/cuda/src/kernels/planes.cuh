@@ -33,12 +33,12 @@ struct Q5_1Planes : AffinePlanes<1> {};
 struct Q8_0Planes : Form<8, 0, 0, 2, 1, 0, 0, 0, 0> {};
 template <int HIGH> struct AffineSteps : Form<4, HIGH, 2, 4, 8, 0, 0, 0, 1> {
     DEVICE float step(u32 steps, u32) { return (float)(steps & 0xff); }
-    DEVICE float least(u32 steps, u32) { return (float)(steps >> 8); }
+    DEVICE float least(u32 steps, u32) { return (float)(steps >> 8 & 0xff); }
 };
 struct Q4KPlanes : AffineSteps<0> {};
 struct Q5KPlanes : AffineSteps<1> {};
 template <int LOW, int HIGH, int ZERO> struct SignedSteps : Form<LOW, HIGH, 2, 2, 8, ZERO, 0, 1, 0> {
-    DEVICE float step(u32 steps, u32 half) { return (float)(i8)(steps >> (8 * half)); }
+    DEVICE float step(u32 steps, u32 half) { return byte_to_float(steps >> (8 * half)); }
 };
 struct Q3KPlanes : SignedSteps<2, 1, 4> {};
 struct Q6KPlanes : SignedSteps<4, 2, 32> {};
@@ -47,11 +47,11 @@ struct Q2KPlanes : Form<2, 0, 2, 4, 8, 0, 0, 1, 1> {
     DEVICE float least(u32 steps, u32 half) { return (float)(steps >> (8 * half + 4) & 15); }
 };
 struct Iq4XsPlanes : Form<4, 0, 1, 2, 8, 0, 1, 0, 0> {
-    DEVICE float step(u32 steps, u32) { return (float)(i8)steps; }
+    DEVICE float step(u32 steps, u32) { return byte_to_float(steps); }
 };
 // The step is half of a power of two, given by its exponent.
 struct Mxfp4Planes : Form<4, 0, 1, 0, 1, 0, 2, 0, 0> {
-    DEVICE float step(u32 e, u32) { return u2f(e < 2 ? 0x00200000u << e : (e - 1) << 23); }
+    DEVICE float step(u32 e, u32) { return u2f((e &= 0xff) < 2 ? 0x00200000u << e : (e - 1) << 23); }
 };
 // The step is half of an unsigned e4m3 number, whose bits are shifted into a float with another exponent bias.
 struct Nvfp4Planes : Form<4, 0, 2, 0, 1, 0, 2, 1, 0> {
@@ -130,9 +130,8 @@ template <class P> DEVICE PairScales<P> load_scales(const PlaneRow& row, i32 pai
     return s;
 }
 
-template <class P> DEVICE u32 steps_of(const PairScales<P>& s, u32 half) {
-    return P::STEPS == 2 ? s.steps >> (16 * half) & 0xffff : s.steps >> (8 * half) & 0xff;
-}
+// Returns the steps of a group in the lowest bytes. Steps of the next group may follow.
+template <class P> DEVICE u32 steps_of(const PairScales<P>& s, u32 half) { return s.steps >> (8 * P::STEPS * half); }
 
 template <class P> DEVICE Pair<P> load_pair(const PlaneRow& row, const PairTile& tile, i32 in) {
     Pair<P> out;

@@ -139,6 +139,23 @@ DEVICE u32 byte_perm(u32 a, u32 b, u32 s) {
     return v;
 }
 
+// Converts the lowest byte, a signed integer.
+DEVICE float byte_to_float(u32 v) {
+#if __CUDA_ARCH__ >= 1000
+    return (float)(i8)v;
+#else
+    float f;
+    asm("cvt.rn.f32.s8 %0, %1;" : "=f"(f) : "r"(v));
+    return f;
+#endif
+}
+
+// Hides how an address was computed, so that the compiler does not compute it again.
+DEVICE const u8* opaque(const u8* p) {
+    asm volatile("" : "+l"(p));
+    return p;
+}
+
 // Programmatic edges. The functions are empty before compute capability 9.0, where edges are full dependencies.
 #if __CUDA_ARCH__ >= 900
 #define STARTS_EARLY 1

@@ -5,6 +5,7 @@ use tpc_ir::{DType, Interval};
 
 use super::expert_gemm;
 use super::gemm::{Tile, is_wide};
+use super::gemv::{self, GemvPart, is_gemv};
 use super::kernel::{OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real};
 use super::params::Params;
 use super::product_template::{
@@ -104,11 +105,26 @@ fn product(
     }
 }
 
+/// The product alone, if warps compute it.
+fn gemv_of(a: &Tensor, q: &Tensor, added: Vec<DType>, y: &Tensor) -> Option<Selection> {
+    is_gemv(a, q).then(|| {
+        gemv::gemv(&GemvPart {
+            operand: 0,
+            weight: a,
+            added,
+            result: y.dtype,
+        })
+    })
+}
+
 pub(super) fn mul_mat(request: &Request<'_>) -> Selection {
     let [a, q] = request.operands else {
         return Err(OPERANDS);
     };
     let y = request.real_result()?;
+    if let Some(found) = gemv_of(a, q, Vec::new(), &y) {
+        return found;
+    }
     let params = params(lanes(a)?, None)?;
     let rest = [tag(y.dtype).to_owned()];
     product(
@@ -127,6 +143,9 @@ pub(super) fn mul_mat_add(request: &Request<'_>) -> Selection {
     more.iter().try_for_each(|t| real(t.dtype))?;
     let params = params(lanes(a)?, None)?;
     let types: Vec<DType> = more.iter().map(|t| t.dtype).collect();
+    if let Some(found) = gemv_of(a, q, types.clone(), &y) {
+        return found;
+    }
     let rest = [epilogue(&types), tag(y.dtype).to_owned()];
     product(
         ("plane_*_add", &rest),

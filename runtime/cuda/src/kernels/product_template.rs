@@ -19,6 +19,8 @@ pub(super) const FAMILY: Family = Family {
         include_str!("planes.cuh"),
         "\n#line 1 \"product.cu\"\n",
         include_str!("product.cu"),
+        "\n#line 1 \"gemv.cuh\"\n",
+        include_str!("gemv.cuh"),
         "\n#line 1 \"halves.cuh\"\n",
         include_str!("halves.cuh"),
         "\n#line 1 \"gemm.cuh\"\n",

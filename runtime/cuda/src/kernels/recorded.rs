@@ -31,11 +31,33 @@ const FAMILIES: [Family; 18] = [
     rows::FAMILY,
 ];
 
+/// Arguments without a number.
 const ARGUMENTS: [(&str, Arguments); 3] = [
     ("views", Arguments::Views),
     ("params", Arguments::Params),
     ("faults", Arguments::Faults),
 ];
+/// The word before the number of weights.
+const WEIGHTS: &str = "weights ";
+/// The maximum number of weights in a file.
+const MAX_WEIGHTS: usize = 64;
+
+fn arguments_name(arguments: Arguments) -> String {
+    match (arguments, ARGUMENTS.iter().find(|(_, a)| *a == arguments)) {
+        (Arguments::Weights(n), _) => format!("{WEIGHTS}{n}"),
+        (_, found) => found.map_or("", |(name, _)| name).to_owned(),
+    }
+}
+
+fn arguments_named(name: &str) -> Option<Arguments> {
+    let plain = ARGUMENTS.iter().find(|(n, _)| *n == name);
+    let weights = || {
+        let n = name.strip_prefix(WEIGHTS)?.parse().ok();
+        n.filter(|n| (1..=MAX_WEIGHTS).contains(n))
+            .map(Arguments::Weights)
+    };
+    plain.map(|(_, a)| *a).or_else(weights)
+}
 
 /// An [`Instance`] as a file stores it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +69,7 @@ pub struct InstanceRecord {
     pub template: String,
     /// The element types whose tables the source needs.
     pub dtypes: Vec<String>,
-    /// The arguments of the template: `views`, `params` or `faults`.
+    /// The arguments of the template: `views`, `params`, `faults`, or `weights` and their number.
     pub arguments: String,
     /// True if the kernel prefetches weights.
     pub prefetch: bool,
@@ -58,14 +80,21 @@ pub struct InstanceRecord {
 impl InstanceRecord {
     /// Returns the record of an instance.
     pub fn new(instance: &Instance) -> InstanceRecord {
-        let arguments = ARGUMENTS.iter().find(|(_, a)| *a == instance.arguments());
         InstanceRecord {
             family: instance.module().to_owned(),
             template: instance.name().to_owned(),
             dtypes: instance.dtypes().iter().map(DType::to_string).collect(),
-            arguments: arguments.map_or("", |(name, _)| name).to_owned(),
+            arguments: arguments_name(instance.arguments()),
             prefetch: instance.prefetches(),
             launch_bounds: instance.launch_bounds(),
+        }
+    }
+
+    /// Returns the number of weights that are arguments of the kernel.
+    pub fn weights(&self) -> usize {
+        match arguments_named(&self.arguments) {
+            Some(Arguments::Weights(n)) => n,
+            _ => 0,
         }
     }
 
@@ -73,11 +102,10 @@ impl InstanceRecord {
     /// the template is not a name with arguments.
     pub fn instance(&self) -> Option<Instance> {
         let family = FAMILIES.iter().find(|f| f.name == self.family)?;
-        let named = |name: &str| ARGUMENTS.iter().find(|(n, _)| *n == name);
-        let (_, arguments) = named(&self.arguments)?;
+        let arguments = arguments_named(&self.arguments)?;
         let dtypes: Option<Vec<DType>> = self.dtypes.iter().map(|t| DType::from_name(t)).collect();
         is_template(&self.template).then_some(())?;
-        let out = Instance::restored(*family, &self.template, dtypes?, *arguments);
+        let out = Instance::restored(*family, &self.template, dtypes?, arguments);
         let out = match self.launch_bounds {
             Some((threads, blocks)) => out.with_launch_bounds(threads, blocks),
             None => out,
@@ -129,6 +157,16 @@ mod tests {
             found.single_kernel_source().text,
             instance.single_kernel_source().text
         );
+        for (arguments, name) in [
+            (Arguments::Faults, "faults"),
+            (Arguments::Weights(3), "weights 3"),
+        ] {
+            assert_eq!(arguments_name(arguments), name);
+            assert_eq!(arguments_named(name), Some(arguments));
+        }
+        for bad in ["", "weights", "weights 0", "weights 65", "weights x"] {
+            assert_eq!(arguments_named(bad), None, "{bad}");
+        }
         let other = InstanceRecord {
             family: "other".to_owned(),
             ..record

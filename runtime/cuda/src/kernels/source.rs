@@ -17,6 +17,8 @@ pub(super) enum Arguments {
     Params,
     /// Views, parameters, and the record for indices out of range.
     Faults,
+    /// Views, parameters, and this number of weights. The template waits for earlier kernels.
+    Weights(usize),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +181,11 @@ impl Instance {
             Arguments::Views => "views",
             Arguments::Params => "views, params",
             Arguments::Faults => "views, params, fault, launch",
+            Arguments::Weights(_) => "views, params, weights",
+        };
+        let (weights, wait) = match self.arguments {
+            Arguments::Weights(n) => (format!(", const PlaneWeights<{n}> weights"), ""),
+            _ => (String::new(), "    wait_dependencies();\n"),
         };
         let prefetch = match (self.prefetch, self.name.split_once('<')) {
             (Prefetch::Weights, Some((template, rest))) => {
@@ -193,8 +200,8 @@ impl Instance {
         // The kernel waits (`wait_dependencies`) before it accesses data of other kernels. The next kernel does the
         // same and may therefore start immediately.
         format!(
-            "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch) {{\n    launch_dependents();\n{prefetch}    \
-             wait_dependencies();\n    {}({given});\n}}\n",
+            "{kernel}{}, const View* views, const u8* params, Fault* fault, u32 launch{weights}) {{\n    \
+             launch_dependents();\n{prefetch}{wait}    {}({given});\n}}\n",
             self.entry(),
             self.name
         )

@@ -56,6 +56,7 @@ fn sound() -> LaunchDump {
             threads: 32,
             shared_bytes: 0,
             params: "0011ff".to_owned(),
+            weights: Vec::new(),
         },
         tensors: vec![
             tensor(Role::Operand, [4, 1, 1, 1], (0, 0, 16)),

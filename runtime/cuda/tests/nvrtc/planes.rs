@@ -1,7 +1,7 @@
 //! Products with weights in planes compile for every target without spills. Instructions per weight and bytes in flight
 //! match the tables of the book.
 //!
-//! Instructions are counted in the loop over K of a one-token product with two rows per lane. Counting needs
+//! Instructions are counted in the loop over K of a one-token product with four rows per warp. Counting needs
 //! `nvdisasm`, from the CUDA toolkit or a wheel; otherwise it is skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,11 +94,11 @@ fn held(target: &str) -> (u64, u64) {
     }
 }
 
-/// Returns the maximum KB of weights in flight per multiprocessor. Each thread loads 16 bytes at a time before it
-/// multiplies; registers limit the resident blocks.
+/// Returns the maximum KB of weights in flight per multiprocessor. Each thread loads a pair of each row before it multiplies,
+/// 16 bytes at a time; registers limit the resident blocks.
 fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
     /// The columns of a pair, rows per lane, and threads per block.
-    const OF: (usize, u64, u64) = (64, 2, 128);
+    const OF: (usize, u64, u64) = (64, 4, 128);
     let (threads, blocks) = held(target);
     let of_block = registers.next_multiple_of(8) * OF.2;
     let blocks = blocks.min(threads / OF.2).min(65536 / of_block);

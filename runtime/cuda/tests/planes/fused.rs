@@ -11,7 +11,7 @@ use crate::{Weight, columns};
 /// Types with steps and minima, with half groups, and with tables.
 const TYPES: [DType; 3] = [DType::Q4K, DType::Q6K, DType::Mxfp4];
 /// K, rows, and tokens.
-const SIZES: [(usize, usize, usize); 2] = [(768, 19, 1), (256, 35, 8)];
+const SIZES: [(usize, usize, usize); 3] = [(768, 19, 1), (256, 35, 8), (2304, 19, 1)];
 
 pub(crate) fn floats(rig: &mut Rig, dims: [usize; 4], random: &Random) -> Seen {
     let values = columns(dims[0], dims[1] * dims[2] * dims[3], random);
@@ -77,7 +77,7 @@ fn a_product_and_what_is_added_are_one_kernel() {
 fn products_side_by_side_are_one_kernel() {
     let Some(mut rig) = Rig::new(24) else { return };
     let random = Random::new("joined", 3);
-    for (k, n) in [(768, 1), (256, 7)] {
+    for (k, n) in [(768, 1), (256, 7), (2048, 1), (2304, 1)] {
         let x = floats(&mut rig, [k, n, 1, 1], &random);
         let q = rig.terms(x);
         let mut kernels = vec![(request(&[x], &[q], select_terms), vec![x, q])];
@@ -115,7 +115,15 @@ fn gated_products_are_one_kernel() {
     for dtype in TYPES {
         let random = Random::new(dtype.name(), 8);
         // Rows with terms (an even and an odd number of groups), and rows without terms.
-        for (k, rows, n) in [(768, 96, 1), (256, 64, 8), (256, 35, 1), (256, 35, 3)] {
+        for (k, rows, n) in [
+            (768, 96, 1),
+            (256, 64, 8),
+            (256, 35, 1),
+            (256, 35, 3),
+            (2048, 96, 1),
+            (2304, 64, 1),
+            (2304, 35, 1),
+        ] {
             let [gate, up] = [0; 2].map(|_| {
                 let weight = Weight::random(dtype, [k, rows, 1, 1], &random);
                 rig.weight(&weight)
@@ -171,7 +179,14 @@ fn a_gated_product_of_halves_is_one_kernel() {
     let Some(mut rig) = Rig::new(31) else { return };
     let glu = Glu::new(GluKind::Swiglu);
     let random = Random::new("halves", 2);
-    for (k, rows, n) in [(768, 96, 1), (256, 64, 8), (256, 35, 1), (256, 35, 3)] {
+    for (k, rows, n) in [
+        (768, 96, 1),
+        (256, 64, 8),
+        (256, 35, 1),
+        (256, 35, 3),
+        (2048, 96, 1),
+        (2304, 35, 1),
+    ] {
         let a = rig.weight(&Weight::random(DType::Q4K, [k, 2 * rows, 1, 1], &random));
         let x = floats(&mut rig, [k, n, 1, 1], &random);
         let q = rig.terms(x);

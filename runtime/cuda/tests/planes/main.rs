@@ -5,6 +5,7 @@
 mod experts;
 mod fused;
 mod gemm;
+mod gemv;
 mod heads;
 mod mixed;
 mod norms;

@@ -174,7 +174,9 @@ impl Rig {
         let [frame, params, fault] =
             [frame.as_slice(), &kernel.params, &[0; 24]].map(|bytes| self.memory(bytes));
         let addresses = [frame, params, fault].map(|m| m.address);
-        Work::Kernel(kernel_node(kernel, function, addresses, 0))
+        Work::Kernel(kernel_node(kernel, function, addresses, 0, |i| {
+            seen[i].at.address
+        }))
     }
 
     pub(crate) fn bytes(&mut self, seen: Seen) -> Vec<u8> {
