@@ -74,7 +74,7 @@ template <class P> DEVICE RawHalf<P> load_half(const PlaneRow& row, u32 pairs, u
 
 // Decodes 16 elements, times `power`, to two chunks of eight f16.
 template <class P> DEVICE void decode_half(const RawHalf<P>& raw, u32 which, float power, uint4* chunks) {
-    const u32 SIGNED = P::TABLE || P::LOW == 8 ? 0x80808080u : 0;
+    const u32 SIGNED = P::TABLE == 1 || P::LOW == 8 ? 0x80808080u : 0;
     // The bits 0x6400 | code are the f16 number 1024 + code.
     const u32 zero = (u32)f2h(-(1024.0f + (SIGNED ? 128.0f : (float)P::ZERO))) * 0x10001u;
     float d = P::d(raw.head) * power;
@@ -90,7 +90,7 @@ template <class P> DEVICE void decode_half(const RawHalf<P>& raw, u32 which, flo
             code = raw.low.x >> (2 * j) & 0x03030303u;
         } else if (P::TABLE) {
             u32 low, high;
-            look_up<P::TABLE>(word_in(raw.low, j) >> (16 * which), &low, &high);
+            look_up<P::TABLE>(word_in(raw.low, j) >> (16 * which), tables_of<P>(0), &low, &high);
             code = low;
         } else {
             code = word_in(raw.low, j) >> (4 * which) & 0x0f0f0f0fu;

@@ -10,6 +10,7 @@ struct PlaneWeight {
     u32 of_low, of_high, of_steps, of_heads;
     u32 pairs, rows;
     u32 blocks; // of this product and of all earlier products of a group
+    u32 zero;
 };
 template <int N> struct PlaneWeights {
     PlaneWeight of[N];
@@ -20,6 +21,7 @@ template <class P, int R, int TAIL> struct WarpRows {
     // The addresses of this lane's next pair.
     PlaneRow at[R];
     Pair<P> pairs[R];
+    Tables tables;
     // The pairs of this lane, and the pairs of a row from the next tile on.
     i32 count, left;
 
@@ -58,6 +60,7 @@ template <class P, int R, int TAIL> struct WarpRows {
     // Sets `n` of the rows, from `to` on, to the rows of a weight from `row` on.
     DEVICE_MEMBER void point(int to, int n, const PlaneWeight& of, u32 row) {
         u32 lane = threadIdx.x % 32;
+        tables = tables_of<P>(of.zero & lane);
         PlaneRow next = {of.low + (u64)row * of.of_low + lane * 16, nullptr, nullptr, nullptr};
         if (P::HIGH) next.high = of.high + (u64)row * of.of_high + lane * (P::HIGH * 8);
         if (P::STEPS) next.steps = of.steps + (u64)row * of.of_steps + lane * (P::STEPS * 2);
@@ -101,7 +104,7 @@ template <class P, int R, int TAIL> struct WarpRows {
 #pragma unroll
             for (int r = 0; r < R; r++) {
                 u32 words[8];
-                group_words<P>(pairs[r], half, words);
+                group_words<P>(pairs[r], half, tables, words);
                 if (more && P::LOW != 8) load_behind(r, half, ahead);
                 i32 c[2] = {0, 0};
                 dot(words, q0, &c[0]);

@@ -50,14 +50,15 @@ struct Iq4XsPlanes : Form<4, 0, 1, 2, 8, 0, 1, 0, 0> {
     DEVICE float step(u32 steps, u32) { return byte_to_float(steps); }
 };
 // The step is half of a power of two, given by its exponent.
-struct Mxfp4Planes : Form<4, 0, 1, 0, 1, 0, 2, 0, 0> {
-    DEVICE float step(u32 e, u32) { return u2f((e &= 0xff) < 2 ? 0x00200000u << e : (e - 1) << 23); }
+struct Mxfp4Planes : Form<4, 0, 1, 0, 1, 12, 2, 0, 0> {
+    // The least exponent gives half of 2^-127, a subnormal number.
+    DEVICE float step(u32 e, u32) { return u2f(max(e << 23 & 0x7f800000u, 0x00400000u)) * 0.5f; }
 };
 // The step is half of an unsigned e4m3 number, whose bits are shifted into a float with another exponent bias.
-struct Nvfp4Planes : Form<4, 0, 2, 0, 1, 0, 2, 1, 0> {
+struct Nvfp4Planes : Form<4, 0, 2, 0, 1, 12, 2, 1, 0> {
     DEVICE float step(u32 steps, u32 half) {
-        u32 e = steps >> (8 * half) & 0xff;
-        return u2f(e == 0x7f ? 0 : (e & 0x7f) << 20) * u2f((119 + 127) << 23);
+        u32 e = (half ? steps << 12 : steps << 20) & 0x07f00000u;
+        return u2f(e == 0x07f00000u ? 0 : e) * u2f((119 + 127) << 23);
     }
 };
 struct TernaryPlanes : Form<2, 0, 0, 2, 8, 1, 0, 0, 0> {};
@@ -154,14 +155,30 @@ template <class P> DEVICE Pair<P> load_pair(const PlaneRow& row, const PairTile&
     return out;
 }
 
-// Looks up eight indices in a table of sixteen signed bytes. The first four results go to `low`, the others to `high`.
-template <int TABLE> DEVICE void look_up(u32 n, u32* low, u32* high) {
-    const u32 t0 = TABLE == 1 ? 0xbfad9881u : 0x03020100u, t1 = TABLE == 1 ? 0xf6eaddcfu : 0x0c080604u;
-    const u32 t2 = TABLE == 1 ? 0x26190d01u : 0xfdfeff00u, t3 = TABLE == 1 ? 0x71594535u : 0xf4f8fafcu;
-    u32 s = n & 0x77777777u, upper = (n >> 1 & 0x44444444u) | 0x32103210u;
-    *low = byte_perm(byte_perm(t0, t1, s), byte_perm(t2, t3, s), upper);
+// The first word of each half of a table of sixteen bytes, and a selector. The other words are constants of instructions.
+struct Tables {
+    u32 lower, upper, select;
+};
+// Returns the words xor `zero`. If the compiler does not know that `zero` is 0, it keeps the words in registers.
+template <class P> DEVICE Tables tables_of(u32 zero) {
+    Tables t = {(P::TABLE == 1 ? 0xbfad9881u : 0x0f0e0d0cu) ^ zero, (P::TABLE == 1 ? 0x26190d01u : 0x090a0b0cu) ^ zero, 0x32103210u ^ zero};
+    return t;
+}
+
+// Looks up eight indices in a table of sixteen bytes. The first four results go to `low`, the others to `high`.
+//
+// Table 1 has signed bytes. Table 2 has codes below 128, so a selector above 7, which repeats the highest bit of a byte, gives 0.
+template <int TABLE> DEVICE void look_up(u32 n, const Tables& t, u32* low, u32* high) {
+    if (TABLE == 2) {
+        u32 m = n ^ 0x88888888u;
+        *low = byte_perm(t.lower, 0x18141210u, n) | byte_perm(t.upper, 0x00040608u, m);
+        *high = byte_perm(t.lower, 0x18141210u, n >> 16) | byte_perm(t.upper, 0x00040608u, m >> 16);
+        return;
+    }
+    u32 s = n & 0x77777777u, upper = (n >> 1 & 0x44444444u) | t.select;
+    *low = byte_perm(byte_perm(t.lower, 0xf6eaddcfu, s), byte_perm(t.upper, 0x71594535u, s), upper);
     s >>= 16;
-    *high = byte_perm(byte_perm(t0, t1, s), byte_perm(t2, t3, s), upper >> 16);
+    *high = byte_perm(byte_perm(t.lower, 0xf6eaddcfu, s), byte_perm(t.upper, 0x71594535u, s), upper >> 16);
 }
 
 // Extracts the high bits of word `j`, at bit `j % (8 / HIGH) * HIGH` of each byte, and shifts them above the low bits.
@@ -179,7 +196,7 @@ template <class P> DEVICE u32 high_bits_at(u32 word, u32 j) {
 DEVICE u32 word_in(const uint4& v, u32 i) { return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w; }
 
 // Decodes a group's codes, one byte each. Word `j` has codes `4j` to `4j + 4`.
-template <class P> DEVICE void group_words(const Pair<P>& pair, u32 half, u32* words) {
+template <class P> DEVICE void group_words(const Pair<P>& pair, u32 half, const Tables& tables, u32* words) {
 #pragma unroll
     for (u32 j = 0; j < 4; j++) {
         u32 &low = words[j], &high = words[4 + j];
@@ -191,7 +208,7 @@ template <class P> DEVICE void group_words(const Pair<P>& pair, u32 half, u32* w
             high = word_in(pair.low[0], 2 * half + 1) >> (2 * j) & 0x03030303u;
         } else {
             u32 nibbles = word_in(pair.low[half % P::CHUNKS], j);
-            if (P::TABLE) look_up<P::TABLE>(nibbles, &low, &high);
+            if (P::TABLE) look_up<P::TABLE>(nibbles, tables, &low, &high);
             else low = nibbles & 0x0f0f0f0fu, high = nibbles >> 4 & 0x0f0f0f0fu;
         }
         if (P::HIGH) {
@@ -213,7 +230,7 @@ template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& ti
         u32 nibbles = load_global((const u32*)chunk_of<P>(row, tile, in, half) + j % 4);
         if (P::TABLE) {
             u32 low, high;
-            look_up<P::TABLE>(nibbles, &low, &high);
+            look_up<P::TABLE>(nibbles, tables_of<P>(0), &low, &high);
             code = j < 4 ? low : high;
         } else {
             code = nibbles >> (j / 4 * 4) & 0x0f0f0f0fu;
@@ -229,7 +246,7 @@ template <class P> DEVICE u32 group_word(const PlaneRow& row, const PairTile& ti
 template <class P> DEVICE float plane_element(const PlaneRow& row, u32 pairs, u32 i) {
     u32 pair = i / 64, half = i / 32 % 2, j = i % 32 / 4, which = i % 32 / 16;
     u32 byte = group_word<P>(row, tile_of(pair / 32 * 32, pairs), pair % 32, half, j) >> (8 * (i % 4));
-    i32 code = P::TABLE || P::LOW == 8 ? (i32)(i8)byte : (i32)(byte & 0xff);
+    i32 code = P::TABLE == 1 || P::LOW == 8 ? (i32)(i8)byte : (i32)(byte & 0xff);
     PairScales<P> s = load_scales<P>(row, pair);
     u32 head = half ? s.heads[1] : s.heads[0], steps = steps_of<P>(s, half);
     float value = P::d(head) * P::step(steps, which) * (float)(code - P::ZERO);

@@ -132,7 +132,7 @@ DEVICE uint4 load_global(const uint4 *p) {
 }
 DEVICE void prefetch_l2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
-// Selects bytes of `b:a` by the lowest four 4-bit fields of `s`. Each field must be below 8.
+// Selects bytes of `b:a` by the lowest four 4-bit fields of `s`. Bit 3 of a field repeats the highest bit of the byte.
 DEVICE u32 byte_perm(u32 a, u32 b, u32 s) {
     u32 v;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(v) : "r"(a), "r"(b), "r"(s));

@@ -121,7 +121,7 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
 #pragma unroll
         for (int r = 0; r < R; r++) {
             u32 words[8];
-            group_words<P>(pairs[r], half, words);
+            group_words<P>(pairs[r], half, tables_of<P>(0), words);
             i32 c[2] = {0, 0};
             dot(words, q0, &c[0]);
             dot(words + 4, q1, &c[P::TWO]);
