@@ -73,7 +73,7 @@ template <class P> DEVICE RawHalf<P> load_half(const PlaneRow& row, u32 pairs, u
 }
 
 // Decodes 16 elements, times `power`, to two chunks of eight f16.
-template <class P> DEVICE void decode_half(const RawHalf<P>& raw, u32 which, float power, uint4* chunks) {
+template <class P> DEVICE void decode_half(const RawHalf<P>& raw, u32 which, float power, const Tables& tables, uint4* chunks) {
     const u32 SIGNED = P::TABLE == 1 || P::LOW == 8 ? 0x80808080u : 0;
     // The bits 0x6400 | code are the f16 number 1024 + code.
     const u32 zero = (u32)f2h(-(1024.0f + (SIGNED ? 128.0f : (float)P::ZERO))) * 0x10001u;
@@ -90,7 +90,7 @@ template <class P> DEVICE void decode_half(const RawHalf<P>& raw, u32 which, flo
             code = raw.low.x >> (2 * j) & 0x03030303u;
         } else if (P::TABLE) {
             u32 low, high;
-            look_up<P::TABLE>(word_in(raw.low, j) >> (16 * which), tables_of<P>(0), &low, &high);
+            look_up<P::TABLE>(word_in(raw.low, j) >> (16 * which), tables, &low, &high);
             code = low;
         } else {
             code = word_in(raw.low, j) >> (4 * which) & 0x0f0f0f0fu;
@@ -207,9 +207,11 @@ DEVICE void gemm_block(const GemmWeights& a, u32 top, const Columns& columns, Pu
     float power = powers[mine];
     const PlaneRow at = a.row<P>(Rows::which(mine), top + Rows::row(mine));
     RawHalf<P> even = load_half<P>(at, pairs, 0, part), odd = load_half<P>(at, pairs, min(1u, steps - 1), part);
+    // Rows are shorter than 2^31, so this is 0.
+    const Tables tables = tables_of<P>(lane & k >> 31);
     auto decode = [&](const RawHalf<P>& raw, u8* to) {
         uint4 chunks[2];
-        decode_half<P>(raw, part, power, chunks);
+        decode_half<P>(raw, part, power, tables, chunks);
         for (u32 i = 0; i < 2; i++) *(uint4*)(to + step_chunk(mine, 2 * part + i)) = chunks[i];
     };
     decode(even, left);
