@@ -9,10 +9,11 @@ use tpc_runtime::host::launch_label;
 use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
+use super::frames::Frames;
 use super::host_ops::HostLaunches;
 use super::kernel_node::kernel_node;
 use super::launches::{KernelRun, LaunchTask, Launches};
-use super::memory::{Faults, Frames, error};
+use super::memory::{Faults, error};
 use super::modules::{PrebuiltCode, modules};
 use super::options::LaunchMode;
 use super::phase_graph::{KernelPosition, PhaseGraph};
@@ -245,7 +246,7 @@ impl GraphBuilder<'_> {
     ) -> Option<KernelNode> {
         let kernel = run.kernels[shape].as_ref()?;
         let (constants, address) = &mut self.constants[device];
-        let views = self.frames.slot(self.launches, device, run.slots.start);
+        let views = self.frames.slot(device, run.slots.start);
         let params = *address + constants.add(&kernel.params);
         let addresses = [views, params, self.faults.address(device)];
         let function = self.functions[device][&entry(kernel)];

@@ -137,7 +137,8 @@ impl Launches {
         }
     }
 
-    fn runs(&self) -> impl Iterator<Item = (usize, &KernelRun)> {
+    /// Returns the kernels of all devices, each with its device.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (usize, &KernelRun)> {
         let tasks = self.tasks.iter().flatten();
         let runs = tasks.filter_map(move |task| match task {
             LaunchTask::Device {

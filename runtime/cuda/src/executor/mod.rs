@@ -3,9 +3,12 @@
 //! Each arena is an allocation on its device, or in host memory that all devices can access. Each batch shape and phase
 //! has one graph, built when the program is loaded and launched once per batch. Nodes are launches. Edges are the order
 //! within queues, waits, and the synchronisation of collectives. The *frame* of a device holds the views of all
-//! launches, and is rewritten only if a batch changes them.
+//! launches. Before each batch, the executor copies the views that changed.
 
 mod constants;
+mod device_frame;
+mod device_view;
+mod frames;
 mod fuse;
 mod graph;
 mod host_ops;
@@ -47,9 +50,11 @@ use tpc_runtime::{
 };
 
 use crate::driver::{Device, Driver, DriverError, Endpoint, PeerFailure, Side};
+use device_view::DeviceView;
+use frames::Frames;
 use host_ops::HostLaunches;
 use launches::Launches;
-use memory::{Arenas, DeviceView, Faults, Frames};
+use memory::{Arenas, Faults};
 use phase_graph::PhaseGraph;
 use profile::Profile;
 use programmatic_edges::ProgrammaticEdges;
@@ -147,7 +152,7 @@ impl<D: Driver> CudaExecutor<D> {
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
         requirements::check_memory(&program, &launches, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
-        let frames = Frames::new(&launches, &mut driver)?;
+        let frames = Frames::new(&program, &launches, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
         let hosted = HostLaunches::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));

@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
+use super::frames::scratch_bytes;
 use super::launches::Launches;
-use super::memory::{error, scratch_bytes};
+use super::memory::error;
 use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
