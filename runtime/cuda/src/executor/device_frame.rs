@@ -131,7 +131,7 @@ fn positions(program: &Program, launches: &Launches, device: usize) -> Vec<usize
         sizes.chain(launches.sizes.get(&slot)).any(grows)
     };
     let slots = &launches.of_device[device];
-    let runs = launches.runs().filter(|(d, _)| *d == device);
+    let runs = launches.all_runs().filter(|(d, _)| *d == device);
     let mut runs: Vec<(bool, Range<usize>)> = runs
         .map(|(_, run)| (!run.slots.clone().any(slot_grows), run.slots.clone()))
         .collect();

@@ -26,6 +26,8 @@ struct OtherMemory {
     /// Counters, then partial results.
     scratch: Vec<Memory>,
     staging: Vec<Memory>,
+    /// The largest logits of each part of the output.
+    best: Vec<Memory>,
 }
 
 impl Frames {
@@ -47,6 +49,15 @@ impl Frames {
         let others = &self.others;
         let more = others.scratch.iter().chain(&others.staging);
         others.terms.iter().chain(&others.halves).chain(more)
+    }
+
+    /// Returns the start of the memory of the largest logits of a part.
+    pub(super) fn best(&self, part: usize) -> Option<Endpoint> {
+        let memory = self.others.best.get(part)?;
+        Some(Endpoint {
+            side: memory.side,
+            address: memory.address,
+        })
     }
 
     pub(super) fn slot(&self, device: usize, slot: usize) -> u64 {
@@ -99,11 +110,17 @@ impl OtherMemory {
             let bytes = (staging.parts * staging.bytes).max(1) as u64;
             driver.allocate_host(bytes).map_err(error)
         });
+        let staging = staging.collect::<Result<Vec<Memory>, ExecError>>()?;
+        let parts = launches.best_output.iter().flat_map(|of| of.parts.iter());
+        let best = parts
+            .map(|part| driver.allocate_host(part.bytes() as u64).map_err(error))
+            .collect::<Result<Vec<Memory>, ExecError>>()?;
         Ok(OtherMemory {
+            best,
             terms,
             halves,
             scratch,
-            staging: staging.collect::<Result<Vec<Memory>, ExecError>>()?,
+            staging,
         })
     }
 
@@ -155,6 +172,9 @@ impl OtherMemory {
                 ScratchPart::Parts => counters(launches.scratch_bytes[device]),
             };
             view = view.empty_at(self.scratch[device].address + behind);
+        }
+        if let Some(part) = launches.best_slots.get(&slot) {
+            view = view.empty_at(self.best[*part].address);
         }
         view
     }

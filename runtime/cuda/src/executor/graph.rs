@@ -16,7 +16,7 @@ use super::launches::{KernelRun, LaunchTask, Launches};
 use super::memory::{Faults, error};
 use super::modules::{PrebuiltCode, modules};
 use super::options::LaunchMode;
-use super::phase_graph::{KernelPosition, PhaseGraph};
+use super::phase_graph::{KernelPosition, OutputGraphs, PhaseGraph, PhaseGraphs, split};
 use super::programmatic_edges::ProgrammaticEdges;
 use crate::driver::{Device, Driver, Function, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
@@ -39,6 +39,8 @@ struct GraphBuilder<'a> {
     edges: ProgrammaticEdges,
     /// The kernel of each node of the graph.
     positions: Vec<Option<KernelPosition>>,
+    /// The launch of each node of the graph.
+    launch_of: Vec<Launch>,
 }
 
 pub(super) fn graphs(
@@ -49,7 +51,7 @@ pub(super) fn graphs(
     driver: &mut impl Driver,
     code: (&PrebuiltCode, Options),
     (edges, mode): (ProgrammaticEdges, LaunchMode),
-) -> Result<Vec<Vec<PhaseGraph>>, ExecError> {
+) -> Result<Vec<Vec<PhaseGraphs>>, ExecError> {
     let mut builder = GraphBuilder {
         program,
         launches,
@@ -60,15 +62,21 @@ pub(super) fn graphs(
         constants: Vec::new(),
         edges,
         positions: Vec::new(),
+        launch_of: Vec::new(),
     };
     builder.load(driver, code)?;
     let mut out = Vec::new();
     for shape in 0..program.shapes.len() {
         let mut of_shape = Vec::new();
-        for phase in &program.phases {
-            let spec = builder.spec(phase, shape)?;
-            let graph = PhaseGraph::new(spec, &builder.positions, mode, driver);
-            of_shape.push(graph.map_err(error)?);
+        for (p, phase) in program.phases.iter().enumerate() {
+            let mut spec = builder.spec(phase, shape)?;
+            let mut output = None;
+            if mode == LaunchMode::Whole {
+                (spec, output) = builder.split_output(spec, (p, shape), driver)?;
+            }
+            let main = PhaseGraph::new(spec, &builder.positions, mode, driver);
+            let main = main.map_err(error)?;
+            of_shape.push(PhaseGraphs { main, output });
         }
         out.push(of_shape);
     }
@@ -120,6 +128,7 @@ impl GraphBuilder<'_> {
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
         let mut spec = GraphSpec::default();
         self.positions.clear();
+        self.launch_of.clear();
         let mut queues = vec![QueueProgress::default(); phase.queues.len()];
         let mut moved = true;
         while moved {
@@ -139,6 +148,38 @@ impl GraphBuilder<'_> {
                 what: "the queues deadlock".into(),
             }),
         }
+    }
+
+    /// Moves the launches that bring the output to the host to a graph of their own. A third graph finds the largest
+    /// elements instead.
+    fn split_output(
+        &mut self,
+        spec: GraphSpec,
+        (phase, shape): (usize, usize),
+        driver: &mut impl Driver,
+    ) -> Result<(GraphSpec, Option<OutputGraphs>), ExecError> {
+        let launches = self.launches;
+        let output = launches.best_output.as_ref();
+        let Some(output) = output.filter(|of| of.phase == phase) else {
+            return Ok((spec, None));
+        };
+        let (Some(first), false) = (output.tail.first().copied(), launches.best.is_empty()) else {
+            return Ok((spec, None));
+        };
+        let moves = |node: usize| output.tail.contains(&self.launch_of[node]);
+        let [main, all] = match split(spec, moves) {
+            Ok(parts) => parts,
+            Err(whole) => return Ok((whole, None)),
+        };
+        let mut best = GraphSpec::default();
+        for of in &launches.best {
+            if let Some(node) = self.kernel(of.device, first, (&of.run, shape)) {
+                best.push("the largest logits", Work::Kernel(node), &[]);
+            }
+        }
+        let [all, best] = [all, best].map(|spec| driver.instantiate(spec).map_err(error));
+        let (all, best) = (all?, best?);
+        Ok((main, Some(OutputGraphs { all, best })))
     }
 
     fn step(
@@ -212,6 +253,7 @@ impl GraphBuilder<'_> {
                                 continue;
                             };
                             let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
+                            self.launch_of.push(launch);
                             self.positions.push(Some(KernelPosition {
                                 launch,
                                 device: *device,
@@ -226,6 +268,7 @@ impl GraphBuilder<'_> {
                     LaunchTask::Host { op, .. } if stage == 0 => {
                         let work = host_work(self.hosted, *op);
                         ends.push(spec.push(label.clone(), work, &before));
+                        self.launch_of.push(launch);
                         self.positions.push(None);
                     }
                     LaunchTask::Device { .. } | LaunchTask::Host { .. } => {}

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tpc_cuda::{CudaExecutor, CudaOptions, Device};
 use tpc_cuda_emulator::Build;
 use tpc_ir::DType;
-use tpc_runtime::Session;
-use tpc_test_devices::{Calls, CountingDriver};
+use tpc_runtime::{Batch, Predicted, Session};
+use tpc_test_devices::{Calls, CountingDriver, TestDriver};
 use tpc_tests::goldens;
 
 use super::{Subject, emulated};
@@ -58,7 +58,8 @@ fn a_token_copies_only_what_changed() {
             for (i, calls) in tokens.iter().enumerate() {
                 println!("{model} on {devices}, token {i}: {calls:?}");
                 assert_eq!(calls.reads, [], "{model}, token {i}");
-                assert_eq!((calls.launches, calls.waits), (1, 1), "{model}, token {i}");
+                // The second graph copies the logits.
+                assert_eq!((calls.launches, calls.waits), (2, 1), "{model}, token {i}");
                 if i == 0 {
                     continue;
                 }
@@ -70,6 +71,56 @@ fn a_token_copies_only_what_changed() {
                     assert!(sum <= layers * VIEWS * VIEW, "{model}, {device}: {sum}");
                 }
             }
+        }
+    }
+}
+
+/// Returns the two largest logits of each token, from all logits or found by the devices.
+fn largest(session: &mut Session<CudaExecutor<TestDriver>>, by_devices: bool) -> Vec<Vec<u64>> {
+    const COUNT: usize = 2;
+    let bits = |(id, logit): (u32, f32)| u64::from(id) << 32 | u64::from(logit.to_bits());
+    let tokens = [1_u32, 5, 2, 7, 1];
+    let each = tokens.iter().enumerate().map(|(i, token)| {
+        let batch = Batch::sequence(&[*token], i as u32, 0);
+        let predicted = match by_devices {
+            true => session.step_best(&batch, COUNT),
+            false => session.step(&batch).map(Predicted::All),
+        };
+        let mut row: Vec<(u32, f32)> = match predicted.unwrap_or_else(|e| panic!("{e}")) {
+            Predicted::Best(best) => {
+                assert!(by_devices && best.rows() == 1);
+                best.row(0).to_vec()
+            }
+            Predicted::All(all) => {
+                assert!(!by_devices, "all logits were copied");
+                let all = all.reals().expect("reals");
+                (0..).zip(all.iter().map(|x| *x as f32)).collect()
+            }
+        };
+        row.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        row.into_iter().take(COUNT).map(bits).collect()
+    });
+    each.collect()
+}
+
+#[test]
+fn devices_find_the_largest_logits_of_models() {
+    let models = goldens();
+    for (model, _) in MODELS {
+        let path = models.iter().find(|p| name(p).starts_with(model));
+        let path = path.unwrap_or_else(|| panic!("no golden of {model}"));
+        let tokens = golden(path).tokens;
+        for devices in [1, 2, 3] {
+            let subject = Subject::new(path, &placement(devices, DType::F16), &tokens);
+            let subject = subject.expect("it has a plan");
+            let Some(driver) = emulated(devices, 1, Build::Plain) else {
+                return;
+            };
+            let mut session = subject.session(driver).unwrap_or_else(|e| panic!("{e}"));
+            let all = largest(&mut session, false);
+            session.clear().expect("states are cleared");
+            let found = largest(&mut session, true);
+            assert_eq!(found, all, "{model} on {devices}");
         }
     }
 }
