@@ -1,11 +1,13 @@
-use tpc_ir::Bindings;
+use std::collections::BTreeMap;
+
 use tpc_ir::program::Program;
+use tpc_ir::{Bindings, Buffer};
 use tpc_runtime::ExecError;
 
 use super::device_frame::DeviceFrame;
 use super::device_view::DeviceView;
 use super::launches::{Launches, ScratchPart};
-use super::memory::error;
+use super::memory::{Arenas, error};
 use super::task::StagingPart;
 use crate::driver::{Device, Driver, Endpoint, Memory};
 use crate::kernels::Scratch;
@@ -14,6 +16,8 @@ use crate::kernels::Scratch;
 #[derive(Debug)]
 pub(super) struct Frames {
     devices: Vec<DeviceFrame>,
+    /// The batch shape of the last views.
+    shape: Option<usize>,
     others: OtherMemory,
 }
 
@@ -26,6 +30,10 @@ struct OtherMemory {
     /// Counters, then partial results.
     scratch: Vec<Memory>,
     staging: Vec<Memory>,
+    /// Values that devices exchange.
+    exchange: Vec<Memory>,
+    /// The start of each buffer whose values leave its arena, by batch shape.
+    left: BTreeMap<Buffer, Vec<u64>>,
     /// The largest logits of each part of the output.
     best: Vec<Memory>,
 }
@@ -34,6 +42,7 @@ impl Frames {
     pub(super) fn new(
         program: &Program,
         launches: &Launches,
+        arenas: &Arenas,
         driver: &mut impl Driver,
     ) -> Result<Frames, ExecError> {
         let devices = (0..launches.of_device.len())
@@ -41,13 +50,15 @@ impl Frames {
             .collect::<Result<Vec<DeviceFrame>, ExecError>>()?;
         Ok(Frames {
             devices,
-            others: OtherMemory::new(launches, driver)?,
+            shape: None,
+            others: OtherMemory::new((program, launches), arenas, driver)?,
         })
     }
 
     pub(super) fn memories(&self) -> impl Iterator<Item = &Memory> {
         let others = &self.others;
         let more = others.scratch.iter().chain(&others.staging);
+        let more = more.chain(&others.exchange);
         others.terms.iter().chain(&others.halves).chain(more)
     }
 
@@ -69,11 +80,14 @@ impl Frames {
         &mut self,
         launches: &Launches,
         slots: &[DeviceView],
-        sizes: &Bindings,
+        (shape, sizes): (usize, &Bindings),
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
+        if self.shape.replace(shape) != Some(shape) {
+            self.devices.iter_mut().for_each(DeviceFrame::forget);
+        }
         for (d, frame) in self.devices.iter_mut().enumerate() {
-            let set = self.others.set(launches, (d, frame), slots, sizes);
+            let set = self.others.set(launches, (d, frame), slots, (shape, sizes));
             if set.is_err() {
                 frame.forget();
             }
@@ -85,7 +99,11 @@ impl Frames {
 }
 
 impl OtherMemory {
-    fn new(launches: &Launches, driver: &mut impl Driver) -> Result<OtherMemory, ExecError> {
+    fn new(
+        (program, launches): (&Program, &Launches),
+        arenas: &Arenas,
+        driver: &mut impl Driver,
+    ) -> Result<OtherMemory, ExecError> {
         let mut of_devices = |bytes: &[u64], least: u64| {
             let each = bytes.iter().enumerate().map(|(d, bytes)| {
                 let memory = driver.allocate(Device(d as u32), (*bytes).max(least));
@@ -99,6 +117,8 @@ impl OtherMemory {
             .map(|bytes| 2 * *bytes)
             .collect();
         let terms = of_devices(&two, 2)?;
+        let two: Vec<u64> = launches.exchange_bytes.iter().map(|n| 2 * *n).collect();
+        let exchange = of_devices(&two, 2)?;
         let halves = of_devices(&launches.halves_bytes, 1)?;
         let scratch = launches
             .scratch_bytes
@@ -115,7 +135,16 @@ impl OtherMemory {
         let best = parts
             .map(|part| driver.allocate_host(part.bytes() as u64).map_err(error))
             .collect::<Result<Vec<Memory>, ExecError>>()?;
+        let starts = |from: Buffer| -> Vec<u64> {
+            let buffer = program.buffer(from);
+            let arena = arenas.address(buffer.arena);
+            let shapes = 0..program.shapes.len();
+            shapes.map(|s| arena + buffer.extent(s).offset).collect()
+        };
+        let moved = launches.exchanged.values().map(|slot| slot.from);
         Ok(OtherMemory {
+            left: moved.map(|from| (from, starts(from))).collect(),
+            exchange,
             best,
             terms,
             halves,
@@ -130,12 +159,15 @@ impl OtherMemory {
         launches: &Launches,
         (device, frame): (usize, &mut DeviceFrame),
         slots: &[DeviceView],
-        sizes: &Bindings,
+        (shape, sizes): (usize, &Bindings),
     ) -> Result<(), ExecError> {
         let of_device = frame.slots();
         for slot in of_device.clone() {
             if frame.is_new(slot, slots[slot]) && !launches.sizes.contains_key(&slot) {
-                frame.set(slot, &self.view(launches, (device, slot), slots[slot]))?;
+                frame.set(
+                    slot,
+                    &self.view(launches, (device, slot), slots[slot], shape),
+                )?;
             }
         }
         for (slot, size) in launches.sizes.range(of_device) {
@@ -153,8 +185,14 @@ impl OtherMemory {
         launches: &Launches,
         (device, slot): (usize, usize),
         given: DeviceView,
+        shape: usize,
     ) -> DeviceView {
         let mut view = given;
+        if let Some(to) = launches.exchanged.get(&slot) {
+            let start = self.left.get(&to.from).map_or(0, |starts| starts[shape]);
+            let buffer = to.number as u64 * launches.exchange_bytes[to.device];
+            view.address = self.exchange[to.device].address + buffer + (view.address - start);
+        }
         if let Some(StagingPart { buffer, part }) = launches.staged.get(&slot) {
             let bytes = part * launches.staging[*buffer].bytes;
             view = view.dense(self.staging[*buffer].address + bytes as u64);

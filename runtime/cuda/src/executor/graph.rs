@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use tpc_ir::Launch;
 use tpc_ir::program::{Phase, Program, Step};
+use tpc_ir::{Launch, Place};
 use tpc_runtime::host::launch_label;
 use tpc_runtime::{ExecError, Options};
 
+use super::accesses::Accesses;
 use super::constants::Constants;
 use super::frames::Frames;
 use super::host_ops::HostLaunches;
@@ -15,6 +16,7 @@ use super::kernel_node::kernel_node;
 use super::launches::{KernelRun, LaunchTask, Launches};
 use super::memory::{Faults, error};
 use super::modules::{PrebuiltCode, modules};
+use super::node_order::NodeOrder;
 use super::options::LaunchMode;
 use super::phase_graph::{KernelPosition, OutputGraphs, PhaseGraph, PhaseGraphs, split};
 use super::programmatic_edges::ProgrammaticEdges;
@@ -41,6 +43,7 @@ struct GraphBuilder<'a> {
     positions: Vec<Option<KernelPosition>>,
     /// The launch of each node of the graph.
     launch_of: Vec<Launch>,
+    order: NodeOrder,
 }
 
 pub(super) fn graphs(
@@ -63,6 +66,7 @@ pub(super) fn graphs(
         edges,
         positions: Vec::new(),
         launch_of: Vec::new(),
+        order: NodeOrder::default(),
     };
     builder.load(driver, code)?;
     let mut out = Vec::new();
@@ -129,6 +133,7 @@ impl GraphBuilder<'_> {
         let mut spec = GraphSpec::default();
         self.positions.clear();
         self.launch_of.clear();
+        self.order = NodeOrder::new(phase.queues.len());
         let mut queues = vec![QueueProgress::default(); phase.queues.len()];
         let mut moved = true;
         while moved {
@@ -216,69 +221,138 @@ impl GraphBuilder<'_> {
             }
             meeting.push(at);
         }
-        let mut before = Vec::new();
-        for m in &meeting {
-            join(&mut before, &queues[*m].last);
-        }
-        let ends = self.nodes(launch, shape, &before, spec);
-        for m in meeting {
-            queues[m].last.clone_from(&ends);
-            queues[m].after.push(ends.clone());
+        let lasts = meeting.iter().map(|m| queues[*m].last.clone()).collect();
+        let ends = self.nodes((launch, shape), (phase, &meeting), lasts, spec);
+        let mut all_ends = Vec::new();
+        ends.iter().for_each(|own| join(&mut all_ends, own));
+        for (m, own) in meeting.into_iter().zip(ends) {
+            // Waits of other queues are for all participants.
+            queues[m].after.push(all_ends.clone());
+            queues[m].last = own;
         }
         Ok(true)
     }
 
+    /// Adds the nodes of a launch after the last nodes of each queue in `meeting`. Returns the new last nodes.
     fn nodes(
         &mut self,
-        launch: Launch,
-        shape: usize,
-        before: &[usize],
+        (launch, shape): (Launch, usize),
+        (phase, meeting): (&Phase, &[usize]),
+        mut lasts: Vec<Vec<usize>>,
         spec: &mut GraphSpec,
-    ) -> Vec<usize> {
+    ) -> Vec<Vec<usize>> {
         let launches = self.launches;
         let label = launch_label(self.program, launch);
-        let mut before = before.to_vec();
         for stage in 0..2 {
-            let mut ends = Vec::new();
+            let mut before = Vec::new();
+            lasts.iter().for_each(|own| join(&mut before, own));
             for (t, task) in launches.tasks[launch.index()].iter().enumerate() {
+                let m = participant(task, phase, meeting);
+                let queue = meeting[m];
+                let mut last = match stage == 0 && self.reads_own(launch, task) {
+                    true => lasts[m].clone(),
+                    false => before.clone(),
+                };
                 match task {
                     LaunchTask::Device {
                         device,
                         stage: own,
                         kernels,
                     } if *own == stage => {
-                        let mut last = before.clone();
                         for (r, run) in kernels.iter().enumerate() {
-                            let Some(node) = self.kernel(*device, launch, (run, shape)) else {
-                                continue;
-                            };
-                            let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
-                            self.launch_of.push(launch);
-                            self.positions.push(Some(KernelPosition {
+                            let position = KernelPosition {
                                 launch,
                                 device: *device,
                                 task: t,
                                 run: r,
-                            }));
-                            self.edges.kernel(*device, &last, spec);
-                            last = vec![pushed];
+                            };
+                            let of = (queue, meeting.len() > 1);
+                            self.kernel_node((&label, position), (run, shape), of, &mut last, spec);
                         }
-                        join(&mut ends, &last);
                     }
-                    LaunchTask::Host { op, .. } if stage == 0 => {
+                    LaunchTask::Host { op, slots } if stage == 0 => {
+                        let (_, operands, results) = &launches.hosted[*op];
+                        let counts = (operands.len(), results.len());
+                        let of = (self.program, launches);
+                        let accesses = Accesses::of(of, slots.clone(), counts, shape);
+                        self.order.push(queue, &accesses, &mut last);
                         let work = host_work(self.hosted, *op);
-                        ends.push(spec.push(label.clone(), work, &before));
+                        last = vec![spec.push(label.clone(), work, &last)];
                         self.launch_of.push(launch);
                         self.positions.push(None);
                     }
-                    LaunchTask::Device { .. } | LaunchTask::Host { .. } => {}
+                    LaunchTask::Device { .. } | LaunchTask::Host { .. } => continue,
                 }
-            }
-            if !ends.is_empty() {
-                before = ends;
+                lasts[m] = last;
             }
         }
-        before
+        lasts
+    }
+
+    /// True if a task is the copy of a collective's operand to the host, and the device's own queue made the operand. The
+    /// copy need not wait for other queues.
+    fn reads_own(&self, launch: Launch, task: &LaunchTask) -> bool {
+        let (
+            LaunchTask::Device {
+                kernels, device, ..
+            },
+            true,
+        ) = (task, self.program.launch(launch).places.len() > 1)
+        else {
+            return false;
+        };
+        let [copy] = kernels.as_slice() else {
+            return false;
+        };
+        if !self
+            .launches
+            .staged
+            .contains_key(&(copy.slots.start + copy.operands))
+        {
+            return false;
+        }
+        let own = Place::Device(tpc_ir::Device::new(*device));
+        let mut value = self.launches.slots[copy.slots.start];
+        let graph = &self.program.graph;
+        loop {
+            let inst = graph.value(value).def.0;
+            let mut launches = self.program.launches.iter();
+            if let Some(made_by) = launches.find(|l| l.covered_insts().contains(&inst)) {
+                return made_by.places.contains(&own);
+            }
+            // The value may be a view.
+            match graph.inst(inst).operands.first() {
+                Some(operand) => value = *operand,
+                None => return false,
+            }
+        }
+    }
+
+    /// Adds a kernel after the nodes in `last`, and makes it the last node.
+    fn kernel_node(
+        &mut self,
+        (label, position): (&str, KernelPosition),
+        (run, shape): (&KernelRun, usize),
+        (queue, is_shared): (usize, bool),
+        last: &mut Vec<usize>,
+        spec: &mut GraphSpec,
+    ) {
+        let KernelPosition { launch, device, .. } = position;
+        let Some(node) = self.kernel(device, launch, (run, shape)) else {
+            return;
+        };
+        let of = (self.program, self.launches);
+        let counts = (run.operands, run.results);
+        let accesses = Accesses::of(of, run.slots.clone(), counts, shape);
+        self.order.push(queue, &accesses, last);
+        if is_shared {
+            self.order.leave_open(accesses);
+        }
+        let pushed = spec.push(label, Work::Kernel(node), last);
+        self.launch_of.push(launch);
+        self.positions.push(Some(position));
+        self.edges.kernel(device, last, spec);
+        *last = vec![pushed];
     }
 
     fn kernel(
@@ -296,6 +370,17 @@ impl GraphBuilder<'_> {
         let number = launch.index() as u32;
         Some(kernel_node(kernel, function, addresses, number))
     }
+}
+
+/// Returns the queue of a task, as an index of `meeting`.
+fn participant(task: &LaunchTask, phase: &Phase, meeting: &[usize]) -> usize {
+    let own = match task {
+        LaunchTask::Device { device, .. } => Place::Device(tpc_ir::Device::new(*device)),
+        LaunchTask::Host { .. } => Place::Host,
+    };
+    let found = meeting.iter().position(|q| phase.queues[*q].place == own);
+    // Another device may execute a copy.
+    found.unwrap_or(0)
 }
 
 fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {

@@ -8,6 +8,7 @@ use tpc_runtime::ExecError;
 use tpc_runtime::host::{launch_label, max_sizes};
 
 use super::best_output::{BestOutput, OutputPart, best_output};
+use super::exchange::{ExchangePlan, ExchangeSlot};
 use super::options::CudaOptions;
 use super::phase_graph::KernelPosition;
 use super::roles::format_of;
@@ -67,6 +68,10 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
+    /// Slots of values that devices exchange.
+    pub(super) exchanged: BTreeMap<usize, ExchangeSlot>,
+    /// The bytes of each of the two buffers for exchanged values, by device.
+    pub(super) exchange_bytes: Vec<u64>,
     /// Slots of activations as f16.
     pub(super) halves: BTreeSet<usize>,
     /// The bytes of the buffer for activations as f16, by device.
@@ -125,6 +130,8 @@ impl Launches {
                 }
             }
         }
+        let exchange = ExchangePlan::new(program, &tasks);
+        out.exchange_bytes = (0..devices).map(|d| exchange.bytes(program, d)).collect();
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
             for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {
@@ -141,6 +148,7 @@ impl Launches {
             }
         }
         out.staging = builder.staging;
+        out.exchanged = out.exchanged_slots(program, &exchange);
         Ok(out)
     }
 
@@ -178,6 +186,25 @@ impl Launches {
     pub(super) fn kernels_of_shape(&self, shape: usize) -> impl Iterator<Item = (usize, &Kernel)> {
         let runs = self.runs();
         runs.filter_map(move |(d, run)| Some((d, run.kernels.get(shape)?.as_ref()?)))
+    }
+
+    /// Returns the slots that leave the arenas.
+    fn exchanged_slots(
+        &self,
+        program: &Program,
+        plan: &ExchangePlan,
+    ) -> BTreeMap<usize, ExchangeSlot> {
+        let moved = |slot: &usize| {
+            self.staged.contains_key(slot)
+                || self.terms.contains_key(slot)
+                || self.halves.contains(slot)
+                || self.sizes.contains_key(slot)
+                || self.scratch.contains_key(slot)
+                || self.best_slots.contains_key(slot)
+        };
+        let own = (0..self.slots.len()).filter(|slot| !moved(slot));
+        own.filter_map(|slot| Some((slot, plan.slot(program, self.slots[slot])?)))
+            .collect()
     }
 
     fn add_slots(&mut self, of: &TaskKernel) {

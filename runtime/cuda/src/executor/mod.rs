@@ -5,11 +5,13 @@
 //! within queues, waits, and the synchronisation of collectives. The *frame* of a device holds the views of all
 //! launches. Before each batch, the executor copies the views that changed.
 
+mod accesses;
 mod best_logits;
 mod best_output;
 mod constants;
 mod device_frame;
 mod device_view;
+mod exchange;
 mod frames;
 mod fuse;
 mod graph;
@@ -20,6 +22,7 @@ mod launches;
 mod load;
 mod memory;
 mod modules;
+mod node_order;
 mod options;
 mod phase_graph;
 mod place;
@@ -154,7 +157,7 @@ impl<D: Driver> CudaExecutor<D> {
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
         requirements::check_memory(&program, &launches, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
-        let frames = Frames::new(&program, &launches, &mut driver)?;
+        let frames = Frames::new(&program, &launches, &arenas, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
         let hosted = HostLaunches::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
@@ -228,7 +231,7 @@ impl<D: Driver> CudaExecutor<D> {
         let driver = self.driver.get_mut();
         if change.views || change.sizes {
             self.frames
-                .write(&self.launches, self.frame.slots(), sizes, driver)?;
+                .write(&self.launches, self.frame.slots(), (shape, sizes), driver)?;
             let mut hosted = lock(&self.hosted)?;
             hosted.set(&self.launches, self.frame.slots(), sizes)?;
         }

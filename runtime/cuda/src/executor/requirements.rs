@@ -45,6 +45,8 @@ pub(super) fn check_memory(
     }
     let terms = launches.terms_bytes.iter().enumerate();
     taken.extend(terms.map(|(d, bytes)| (Device(d as u32), 2 * *bytes)));
+    let exchange = launches.exchange_bytes.iter().enumerate();
+    taken.extend(exchange.map(|(d, bytes)| (Device(d as u32), 2 * *bytes)));
     let halves = launches.halves_bytes.iter().enumerate();
     taken.extend(halves.map(|(d, bytes)| (Device(d as u32), *bytes)));
     let scratch = launches.scratch_bytes.iter().enumerate();

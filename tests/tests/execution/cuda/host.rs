@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use tpc_cuda::{CudaExecutor, CudaOptions, Device};
-use tpc_cuda_emulator::Build;
+use tpc_cuda_emulator::{Build, EmulatedOptions, Links};
 use tpc_ir::DType;
 use tpc_runtime::{Batch, Predicted, Session};
-use tpc_test_devices::{Calls, CountingDriver, TestDriver};
+use tpc_test_devices::{Calls, CountingDriver, GraphOrder, TestDriver};
 use tpc_tests::goldens;
 
 use super::{Subject, emulated};
-use crate::support::{FileWeights, golden, name, one_by_one, placement};
+use crate::support::{FileWeights, golden, name, one_by_one, placement, whole};
 
 /// The bytes of a view in a frame.
 const VIEW: usize = 56;
@@ -121,6 +121,104 @@ fn devices_find_the_largest_logits_of_models() {
             session.clear().expect("states are cleared");
             let found = largest(&mut session, true);
             assert_eq!(found, all, "{model} on {devices}");
+        }
+    }
+}
+
+/// Returns the graph of a token; `None` without a C++ compiler.
+fn token_graph(subject: &Subject, devices: usize, links: Links) -> Option<GraphOrder> {
+    let driver = TestDriver::new(EmulatedOptions {
+        devices,
+        links,
+        cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
+        ..EmulatedOptions::default()
+    })?;
+    let (driver, tally) = CountingDriver::new(driver);
+    let program = Arc::clone(&subject.program);
+    let weights = FileWeights(&subject.file);
+    let executor = CudaExecutor::new(program, &weights, driver, CudaOptions::with_threads(1));
+    executor.unwrap_or_else(|e| panic!("{e}"));
+    // The graphs of the first batch shape: all logits, the largest logits, the token.
+    let graphs = tally.graphs();
+    graphs.into_iter().take(3).max_by_key(|graph| graph.kernels)
+}
+
+#[test]
+fn a_reduction_joins_devices_once() {
+    let models = goldens();
+    for (model, _) in MODELS {
+        let path = models.iter().find(|p| name(p).starts_with(model));
+        let path = path.unwrap_or_else(|| panic!("no golden of {model}"));
+        let tokens = golden(path).tokens;
+        for (devices, links) in [
+            (2, Links::Peers),
+            (4, Links::Peers),
+            (2, Links::HostOnly),
+            (3, Links::HostOnly),
+        ] {
+            let subject = Subject::new(path, &placement(devices, DType::F16), &tokens);
+            let subject = subject.expect("it has a plan");
+            let Some(graph) = token_graph(&subject, devices, links) else {
+                return;
+            };
+            let launches = &subject.program.launches;
+            let reductions = launches.iter().filter(|l| l.places.len() > 1).count();
+            println!("{model} on {devices} ({links:?}): {reductions} reductions, {graph:?}");
+            // Each device waits for each other device.
+            assert!(
+                graph.joins <= devices * reductions,
+                "{model} on {devices}: {graph:?}"
+            );
+            let crossings = devices * (devices - 1) * reductions;
+            assert!(graph.crossings <= crossings, "{model}: {graph:?}");
+        }
+    }
+}
+
+/// Every access of a token and of a prompt is checked for races between devices, in several orders.
+#[test]
+fn devices_that_meet_in_reductions_do_not_race() {
+    let models = goldens();
+    let full = std::env::var("TPC_FULL").is_ok();
+    for (i, (devices, links)) in [
+        (2, Links::Peers),
+        (3, Links::HostOnly),
+        (4, Links::Peers),
+        (2, Links::HostOnly),
+        (3, Links::Peers),
+        (4, Links::HostOnly),
+    ]
+    .into_iter()
+    .enumerate()
+    .take(if full { 6 } else { 3 })
+    {
+        let (model, _) = MODELS[i % MODELS.len()];
+        let path = models.iter().find(|p| name(p).starts_with(model));
+        let path = path.unwrap_or_else(|| panic!("no golden of {model}"));
+        let tokens = &golden(path).tokens[..if full { 12 } else { 3 }];
+        let subject = Subject::new(path, &placement(devices, DType::F16), tokens);
+        let subject = subject.expect("it has a plan");
+        let mut first = None;
+        for seed in 0..if full { 5 } else { 1 } {
+            let driver = TestDriver::new(EmulatedOptions {
+                devices,
+                links,
+                seed,
+                build: Build::Checked,
+                cache: Some(env!("CARGO_TARGET_TMPDIR").into()),
+                ..EmulatedOptions::default()
+            });
+            let Some(driver) = driver else { return };
+            let mut session = subject.session(driver).unwrap_or_else(|e| panic!("{e}"));
+            let mut logits = one_by_one(&mut session, tokens, 0);
+            session.clear().expect("states are cleared");
+            logits.extend(whole(&mut session, tokens));
+            let bits: Vec<u64> = logits.into_iter().map(f64::to_bits).collect();
+            let known = first.get_or_insert_with(|| bits.clone());
+            assert!(
+                *known == bits,
+                "{model} on {devices}, {links:?}, seed {seed}"
+            );
         }
     }
 }
