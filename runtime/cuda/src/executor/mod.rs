@@ -1,8 +1,9 @@
 //! The CUDA executor: runs programs as graphs of launches.
 //!
 //! Each arena is an allocation on its device, or in host memory that all devices can access. Each batch shape and phase
-//! has one graph, built when the program is loaded and launched once per batch. Nodes are launches. Edges are the order
-//! within queues, waits, and the synchronisation of collectives. The *frame* of a device holds the views of all
+//! has one graph, built when the program is loaded and launched once per batch. Another graph copies the logits to the
+//! host, or finds the largest. Nodes are launches. Edges are the order within queues, waits, and the order of exchanged
+//! values. The *frame* of a device holds the views of all
 //! launches. Before each batch, the executor copies the views that changed.
 
 mod accesses;
