@@ -4,7 +4,7 @@ use tpc_runtime::{ExecError, Outputs};
 
 use super::{CudaExecutor, error, of_unknown_launch};
 use crate::driver::{Driver, Endpoint};
-use crate::kernels::{BestMemory, BestRecord};
+use crate::kernels::{BestMemory, BestRow};
 
 /// Orders larger logits first, then smaller tokens.
 fn order(a: &(u32, f32), b: &(u32, f32)) -> std::cmp::Ordering {
@@ -50,42 +50,36 @@ impl<D: Driver> CudaExecutor<D> {
         };
         let rows = output.parts.iter().map(|p| self.frame.view(p.value));
         let rows = rows.map(|view| view.sizes()[1]).max().unwrap_or(0);
-        let mut parts = Vec::with_capacity(output.parts.len());
-        for (part, of) in output.parts.iter().enumerate() {
-            let Some(from) = self.frames.best(part) else {
-                return Ok(false);
-            };
-            let (start, bytes) = of.memory[shape].row(0);
-            let mut records = vec![0; rows * bytes];
-            let from = Endpoint {
-                address: from.address + start as u64,
-                ..from
-            };
-            let read = self.driver.get_mut().read(from, &mut records);
-            read.map_err(error)?;
-            parts.push((records, bytes));
-        }
         let best = outputs.best_mut();
-        let mut found: Vec<(u32, f32)> = Vec::new();
+        let (mut found, mut bytes) = (BestRow::default(), Vec::new());
         for row in 0..rows {
-            found.clear();
-            let mut usable = true;
-            for (records, bytes) in &parts {
-                for record in BestRecord::read(&records[row * bytes..][..*bytes], count) {
-                    usable &= !record.unusable;
-                    found.extend(record.best);
+            found.best.clear();
+            for (part, of) in output.parts.iter().enumerate() {
+                let (start, n) = of.memory[shape].row(row, count);
+                bytes.resize(n, 0);
+                if let Some(at) = self.frames.best(part) {
+                    let from = Endpoint {
+                        address: at.address + start as u64,
+                        ..at
+                    };
+                    let read = self.driver.get_mut().read(from, &mut bytes);
+                    read.map_err(error)?;
+                    of.memory[shape].read(&bytes, &mut found);
                 }
             }
-            usable &= found.iter().any(|(_, logit)| *logit > f32::NEG_INFINITY);
-            if !usable {
+            let BestRow {
+                unusable,
+                best: all,
+            } = &mut found;
+            if *unusable || !all.iter().any(|(_, logit)| *logit > f32::NEG_INFINITY) {
                 outputs.drop_best();
                 return Ok(false);
             }
-            if count < found.len() {
-                found.select_nth_unstable_by(count - 1, order);
-                found.truncate(count);
+            if count < all.len() {
+                all.select_nth_unstable_by(count - 1, order);
+                all.truncate(count);
             }
-            best.push_row(found.drain(..));
+            best.push_row(all.drain(..));
         }
         Ok(true)
     }

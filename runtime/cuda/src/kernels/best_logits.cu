@@ -11,11 +11,9 @@ struct BestHeader {
     u32 unused[3];
 };
 
-struct BestRecord {
-    u32 unusable; // 1 if a logit is NaN or positive infinity
-    u32 unused;
-    u64 best[MAX_BEST];
-};
+// A row has a flag of each block, which is 1 if a logit is NaN or positive infinity; then the largest logit of each block,
+// then the second largest, and so on.
+enum { ROW_WORDS = 1 + MAX_BEST };
 
 // Returns a number that is larger for a larger logit, and then for a smaller token. It is never 0 for a logit of a model.
 DEVICE u64 best_order(float logit, u32 token) {
@@ -44,13 +42,13 @@ template <class X> DEVICE void best_logits(const View* v, const u8* params) {
     const View x = v[0];
     const BestParams p = *(const BestParams*)params;
     const BestHeader* header = (const BestHeader*)v[1].at;
-    BestRecord* records = (BestRecord*)(v[1].at + sizeof(BestHeader));
+    u64* rows = (u64*)(v[1].at + sizeof(BestHeader));
     u32 n = x.ne[0], each = (n + gridDim.x - 1) / gridDim.x;
     u32 start = min(blockIdx.x * each, n), end = min(start + each, n);
     u32 count = min(header->count, (u32)MAX_BEST);
     for (u32 row = blockIdx.y; row < x.ne[1]; row += gridDim.y) {
         const u8* from = row_of(x, row, 0, 0);
-        BestRecord* to = records + (u64)row * gridDim.x + blockIdx.x;
+        u64* to = rows + (u64)row * gridDim.x * ROW_WORDS + blockIdx.x;
         u64 own = 0;
         bool unusable = false;
         for (u32 i = start + threadIdx.x; i < end; i += blockDim.x) {
@@ -60,10 +58,10 @@ template <class X> DEVICE void best_logits(const View* v, const u8* params) {
             own = order > own ? order : own;
         }
         unusable = __syncthreads_or(unusable);
-        if (threadIdx.x == 0) to->unusable = unusable;
+        if (threadIdx.x == 0) to[0] = unusable;
         for (u32 k = 0; k < count; k++) {
             u64 best = block_largest(own, warps);
-            if (threadIdx.x == 0) to->best[k] = best;
+            if (threadIdx.x == 0) to[(k + 1) * gridDim.x] = best;
             if (own != best || best == 0) continue;
             own = 0;
             for (u32 i = start + threadIdx.x; i < end; i += blockDim.x) {

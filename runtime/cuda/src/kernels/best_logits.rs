@@ -15,7 +15,8 @@ pub(super) const FAMILY: Family = Family {
 
 /// The memory in which a kernel writes the largest logits of its operand's rows. The host can read the memory.
 ///
-/// It has a header, which tells how many logits a block writes, then a record per row and block.
+/// It has a header, which tells how many logits a block writes, then the rows. A row has a flag of each block, then the
+/// largest logit of each block, then the second largest, and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BestMemory {
     /// The number of blocks that share a row.
@@ -24,12 +25,12 @@ pub struct BestMemory {
     pub rows: usize,
 }
 
-/// The largest logits of a block's part of a row.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BestRecord {
-    /// True if a logit is NaN or positive infinity.
+/// The largest logits of each block's part of a row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BestRow {
+    /// True if a logit of the row is NaN or positive infinity.
     pub unusable: bool,
-    /// Tokens with their logits, largest first.
+    /// Tokens with their logits.
     pub best: Vec<(u32, f32)>,
 }
 
@@ -39,7 +40,7 @@ impl BestMemory {
     /// The number of elements above which a row has another block.
     const EACH: usize = 2048;
     const HEADER: usize = 16;
-    const RECORD: usize = 8 + 8 * BestMemory::MAX;
+    const WORD: usize = 8;
 
     /// Returns the memory for logits of these sizes.
     pub fn of(elements: usize, rows: usize) -> BestMemory {
@@ -53,7 +54,7 @@ impl BestMemory {
 
     /// Returns the size in bytes.
     pub const fn bytes(self) -> usize {
-        BestMemory::HEADER + self.rows * self.blocks * BestMemory::RECORD
+        self.row(self.rows, 0).0
     }
 
     /// Returns the header for `count` logits per block.
@@ -61,26 +62,21 @@ impl BestMemory {
         (count.min(BestMemory::MAX) as u32).to_ne_bytes()
     }
 
-    /// Returns the first byte and the number of bytes of a row's records.
-    pub const fn row(self, row: usize) -> (usize, usize) {
-        let bytes = self.blocks * BestMemory::RECORD;
-        (BestMemory::HEADER + row * bytes, bytes)
+    /// Returns the first byte of a row, and the number of bytes with `count` logits per block.
+    pub const fn row(self, row: usize, count: usize) -> (usize, usize) {
+        let word = self.blocks * BestMemory::WORD;
+        let start = BestMemory::HEADER + row * word * (1 + BestMemory::MAX);
+        (start, word * (1 + count))
     }
-}
 
-impl BestRecord {
-    /// Reads the records of a row with `count` logits per block.
-    pub fn read(row: &[u8], count: usize) -> impl Iterator<Item = BestRecord> {
-        row.chunks_exact(BestMemory::RECORD).map(move |record| {
-            let (words, _) = record.as_chunks::<8>();
-            let mut words = words.iter().map(|w| u64::from_ne_bytes(*w));
-            let head = words.next().unwrap_or(0);
-            let best = words.take(count).filter(|order| *order > 0).map(decoded);
-            BestRecord {
-                unusable: head as u32 != 0,
-                best: best.collect(),
-            }
-        })
+    /// Adds the largest logits in the bytes of a row.
+    pub fn read(self, row: &[u8], to: &mut BestRow) {
+        let (words, _) = row.as_chunks::<{ BestMemory::WORD }>();
+        let (flags, best) = words.split_at(self.blocks.min(words.len()));
+        to.unusable |= flags.iter().any(|flag| u64::from_ne_bytes(*flag) != 0);
+        let best = best.iter().map(|word| u64::from_ne_bytes(*word));
+        // A block with fewer elements writes 0.
+        to.best.extend(best.filter(|order| *order > 0).map(decoded));
     }
 }
 
@@ -141,7 +137,8 @@ mod tests {
     #[test]
     fn rows_follow_the_header() {
         let memory = BestMemory::of(10_000, 3);
-        assert_eq!((memory.blocks, memory.row(0)), (5, (16, 5 * 520)));
-        assert_eq!(memory.row(2).0 + memory.row(2).1, memory.bytes());
+        assert_eq!((memory.blocks, memory.row(0, 1)), (5, (16, 5 * 16)));
+        let (start, bytes) = memory.row(2, BestMemory::MAX);
+        assert_eq!(start + bytes, memory.bytes());
     }
 }

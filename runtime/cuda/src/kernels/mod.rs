@@ -35,7 +35,7 @@ mod row_source;
 mod rows;
 mod source;
 
-pub use best_logits::{BestMemory, BestRecord, select_best_logits};
+pub use best_logits::{BestMemory, BestRow, select_best_logits};
 pub use collective::select_collective;
 pub use expert_sum::ExpertBias;
 pub use fused::{FusedOp, WideForm, select_fused};
