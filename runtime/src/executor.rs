@@ -7,6 +7,7 @@
 use tpc_ir::op::{InputKind, Op};
 use tpc_ir::{DType, Graph, Output, TensorType, Value};
 
+use crate::best::BestLogits;
 use crate::error::ExecError;
 use crate::profile::KernelTime;
 use crate::run::BatchRun;
@@ -94,6 +95,10 @@ impl Interface {
 pub struct Outputs {
     places: Vec<Option<Tensor>>,
     unread: bool,
+    /// The number of largest logits that suffice for each row.
+    wanted: Option<usize>,
+    best: Option<BestLogits>,
+    has_best: bool,
 }
 
 impl Outputs {
@@ -101,21 +106,51 @@ impl Outputs {
     pub fn new(interface: &Interface) -> Outputs {
         Outputs {
             places: vec![None; interface.outputs.len()],
-            unread: false,
+            ..Outputs::default()
         }
     }
 
     /// Returns outputs for callers that read results with [`Executor::output`].
     pub fn unread() -> Outputs {
         Outputs {
-            places: Vec::new(),
             unread: true,
+            ..Outputs::default()
         }
     }
 
     /// True if executors do not write the outputs.
     pub const fn are_unread(&self) -> bool {
         self.unread
+    }
+
+    /// Tells executors if the `wanted` largest logits of each row suffice for the output `logits`. Executors may write
+    /// all logits instead.
+    pub const fn want_best(&mut self, wanted: Option<usize>) {
+        self.wanted = wanted;
+        self.has_best = false;
+    }
+
+    /// Returns the number of largest logits that suffice for each row; `None` for all.
+    pub const fn wanted(&self) -> Option<usize> {
+        self.wanted
+    }
+
+    /// Returns the largest logits of the output `logits`, if the executor wrote them instead of the output.
+    pub fn best(&self) -> Option<&BestLogits> {
+        self.best.as_ref().filter(|_| self.has_best)
+    }
+
+    /// Returns the largest logits for writing, without rows. The executor then does not write the output `logits`.
+    pub fn best_mut(&mut self) -> &mut BestLogits {
+        self.has_best = true;
+        let best = self.best.get_or_insert_default();
+        best.clear();
+        best
+    }
+
+    /// Drops the largest logits. The executor then writes the output `logits`.
+    pub const fn drop_best(&mut self) {
+        self.has_best = false;
     }
 
     /// Returns the output at this index, if a phase has computed it.

@@ -20,6 +20,7 @@
 //!
 //! The crate does not read files: the caller passes weights as bytes in their GGUF types.
 
+mod best;
 mod checksum;
 mod codes;
 mod error;
@@ -39,6 +40,7 @@ mod tensor;
 mod transfers;
 mod weights;
 
+pub use best::{BestLogits, Predicted};
 pub use checksum::Checksum;
 pub use codes::CODES;
 pub use error::ExecError;

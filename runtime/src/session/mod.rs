@@ -23,6 +23,7 @@ pub use config::SessionConfig;
 pub use kv_cells::KvCells;
 pub use saved::{SaveError, SequenceText};
 
+use crate::best::Predicted;
 use crate::error::ExecError;
 use crate::executor::{Executor, Outputs};
 use crate::profile::KernelTime;
@@ -186,7 +187,25 @@ impl<E: Executor + ?Sized> Session<E> {
 
     /// Decodes as [`Self::decode`] without copying the logits, which stay until the next step.
     pub fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
-        self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))
+        let answer =
+            self.transact(|s| s.decode_parts(batch, &mut |kind, _| Err(missing(kind)), None))?;
+        self.answer(answer)
+    }
+
+    /// Decodes as [`Self::step`]. If the executor can, it returns only the `wanted` largest logits of each output row.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Self::decode`].
+    pub fn step_best(&mut self, batch: &Batch, wanted: usize) -> Result<Predicted<'_>, ExecError> {
+        let mut others = |kind: &InputKind, _: &TensorType| Err(missing(kind));
+        let answer = self.transact(|s| {
+            s.outputs.want_best(Some(wanted));
+            s.decode_parts(batch, &mut others, None)
+        })?;
+        match (answer, self.outputs.best()) {
+            (Answer::Output(_), Some(best)) => Ok(Predicted::Best(best)),
+            _ => self.answer(answer).map(Predicted::All),
+        }
     }
 
     /// Decodes as [`Self::decode`], and passes every tensor to `observer` as it is produced, if the executor keeps
@@ -197,8 +216,8 @@ impl<E: Executor + ?Sized> Session<E> {
         observer: &mut Observer<'_>,
     ) -> Result<Tensor, ExecError> {
         let mut others = |kind: &InputKind, _: &TensorType| Err(missing(kind));
-        let logits = self.transact(|s| s.decode_parts(batch, &mut others, Some(observer)));
-        logits.cloned()
+        let answer = self.transact(|s| s.decode_parts(batch, &mut others, Some(observer)))?;
+        self.answer(answer).cloned()
     }
 
     /// Decodes as [`Self::decode`]. `others` supplies the inputs that a session does not compute.
@@ -207,8 +226,8 @@ impl<E: Executor + ?Sized> Session<E> {
         batch: &Batch,
         others: &mut Inputs<'_>,
     ) -> Result<Tensor, ExecError> {
-        self.transact(|s| s.decode_parts(batch, others, None))
-            .cloned()
+        let answer = self.transact(|s| s.decode_parts(batch, others, None))?;
+        self.answer(answer).cloned()
     }
 
     /// Drafts further tokens for the last batch. Returns the logits of its output rows, `[n_vocab, n_outputs]`.
@@ -236,7 +255,8 @@ impl<E: Executor + ?Sized> Session<E> {
                 what: format!("{} next tokens for {n} tokens", next.len()),
             });
         }
-        self.transact(|s| s.draft_parts(next))
+        let answer = self.transact(|s| s.draft_parts(next))?;
+        self.answer(answer)
     }
 
     /// Removes a sequence. The sequence may restart at position 0.
@@ -259,14 +279,15 @@ impl<E: Executor + ?Sized> Session<E> {
     fn transact(
         &mut self,
         step: impl FnOnce(&mut Self) -> Result<Answer, ExecError>,
-    ) -> Result<&Tensor, ExecError> {
+    ) -> Result<Answer, ExecError> {
         self.cells.begin();
         self.pending.parts.clear();
+        self.outputs.want_best(None);
         match step(self) {
             Ok(answer) => {
                 self.executor.commit();
                 std::mem::swap(&mut self.last, &mut self.pending);
-                self.answer(answer)
+                Ok(answer)
             }
             Err(e) => {
                 self.executor.discard();
@@ -322,6 +343,7 @@ impl<E: Executor + ?Sized> Session<E> {
             self.pending.parts.push(Draftable { run, part: None });
             return Ok(Answer::Output(self.logits));
         }
+        self.outputs.want_best(None);
         let mut join = Join::default();
         for part in parts(&batch.seq_ids) {
             let tokens = part.tokens;

@@ -1,4 +1,4 @@
-use tpc_runtime::{Batch, ExecError, Executor, Session, Tensor};
+use tpc_runtime::{Batch, ExecError, Executor, Predicted, Session, Tensor};
 
 /// A model that decodes batches of several sequences: [`Session`], or a deterministic model in tests.
 pub trait Decoder {
@@ -7,6 +7,14 @@ pub trait Decoder {
     /// # Errors
     /// Returns the error of [`Session::step`].
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError>;
+
+    /// Decodes a batch as [`Decoder::step`]. May return only the `wanted` largest logits of each output row.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::step`].
+    fn step_best(&mut self, batch: &Batch, _wanted: usize) -> Result<Predicted<'_>, ExecError> {
+        self.step(batch).map(Predicted::All)
+    }
 
     /// Runs the next drafting block on the last batch and returns its logits. `next` has the next token for each token
     /// of the batch.
@@ -49,6 +57,10 @@ pub trait Decoder {
 impl<E: Executor + ?Sized> Decoder for Session<E> {
     fn step(&mut self, batch: &Batch) -> Result<&Tensor, ExecError> {
         Session::step(self, batch)
+    }
+
+    fn step_best(&mut self, batch: &Batch, wanted: usize) -> Result<Predicted<'_>, ExecError> {
+        Session::step_best(self, batch, wanted)
     }
 
     fn draft_step(&mut self, next: &[u32]) -> Result<&Tensor, ExecError> {

@@ -1,7 +1,7 @@
 use std::time::Instant;
 
 use tpc_diag::Diagnostic;
-use tpc_runtime::{Batch, ExecError};
+use tpc_runtime::{Batch, ExecError, Predicted};
 
 use super::decoder::Decoder;
 use super::draft::{BlockDrafts, DraftRequest, DraftSource, Pace};
@@ -10,7 +10,7 @@ use super::slot::{BatchShare, End, Slot};
 use super::speed::{Speed, Step};
 use crate::codes;
 use crate::error::Error;
-use crate::logits::as_f32;
+use crate::logits::LogitRows;
 
 /// The reaction to a full context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,9 +218,12 @@ impl Generator<'_> {
         for slot in slots.iter().filter(|l| !l.drafts.is_empty()) {
             self.model.checkpoint(slot.seq)?;
         }
-        let logits = self.model.step(&self.buffers.batch)?;
-        let n_vocab = logits.dims()[0];
-        let logits = as_f32(logits, &mut self.buffers.logits)?;
+        let batch = &self.buffers.batch;
+        let predicted = match wanted(slots) {
+            Some(wanted) => self.model.step_best(batch, wanted)?,
+            None => Predicted::All(self.model.step(batch)?),
+        };
+        let rows = LogitRows::new(predicted, &mut self.buffers.logits)?;
         let mut rejected = false;
         let mut done = Step {
             tokens: self.buffers.batch.tokens.len(),
@@ -229,7 +232,7 @@ impl Generator<'_> {
         };
         for slot in slots.iter_mut().filter(|l| !l.share.tokens.is_empty()) {
             let (before, drafted) = (slot.answer.len(), slot.drafts.len());
-            let judged = slot.continue_with(|i| &logits[i * n_vocab..][..n_vocab])?;
+            let judged = slot.continue_with(|sampler, i| rows.sample(sampler, i))?;
             done.drafted += drafted;
             done.accepted += judged.accepted;
             let confidence = slot.confidence.take().filter(|_| slot.end.is_none());
@@ -306,6 +309,15 @@ impl Generator<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the number of largest logits that all slots with output rows need; `None` if a slot needs all logits.
+fn wanted(slots: &[Slot<'_, impl TokenSink>]) -> Option<usize> {
+    let mut most = None;
+    for slot in slots.iter().filter(|l| !l.share.rows.is_empty()) {
+        most = most.max(Some(slot.sampler.wanted()?));
+    }
+    most
 }
 
 /// Returns the note that the context is full.

@@ -1,5 +1,6 @@
 use std::ops::{ControlFlow, Range};
 
+use tpc_diag::Diagnostic;
 use tpc_runtime::{Batch, Logits, TokenPos};
 use tpc_text::{Sampler, Tokenizer};
 
@@ -140,21 +141,21 @@ impl<S: TokenSink> Slot<'_, S> {
         };
     }
 
-    /// Records the tokens read, and continues the answer with the logits of the slot's rows. A draft that equals the
+    /// Records the tokens read, and continues the answer with the tokens that `choose` samples for the slot's rows. A draft that equals the
     /// sampled token is accepted, and the answer continues with the next row.
     ///
     /// # Errors
     /// Returns the errors of the sampler and the sink.
-    pub fn continue_with<'l>(
+    pub fn continue_with(
         &mut self,
-        mut row: impl FnMut(usize) -> &'l [f32],
+        mut choose: impl FnMut(&mut Sampler, usize) -> Result<u32, Diagnostic>,
     ) -> Result<DraftVerdict, Error> {
         let BatchShare { tokens, rows, .. } = self.share.clone();
         let n = tokens.len() - self.drafts.len();
         self.read.extend(self.pending.drain(..n));
         let mut out = DraftVerdict::default();
         for i in rows.clone() {
-            let next = self.sampler.sample(row(i)).map_err(Error::usage)?;
+            let next = choose(&mut self.sampler, i).map_err(Error::usage)?;
             let ended = self.accept(next)?;
             if ended || self.drafts.get(out.accepted) != Some(&next) {
                 self.pending.extend((!ended).then_some(next));

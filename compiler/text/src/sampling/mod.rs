@@ -86,12 +86,42 @@ impl Sampler {
         }
     }
 
+    /// Returns the number of largest logits that determine the next token; `None` if all logits do.
+    pub fn wanted(&self) -> Option<usize> {
+        let count = match self.settings.temperature == 0.0 {
+            true => 1,
+            false => self.settings.top_k,
+        };
+        (count > 0 && self.settings.has_no_penalty()).then_some(count)
+    }
+
+    /// Chooses a token from the largest logits, at least [`Self::wanted`]. Returns the token of [`Self::sample`] for all
+    /// logits.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Self::sample`].
+    pub fn sample_best(&mut self, best: &[(u32, f32)]) -> Result<u32, Diagnostic> {
+        self.candidates.clear();
+        for &(id, logit) in best {
+            check(id, logit)?;
+            if logit > f32::NEG_INFINITY {
+                self.candidates.push(Candidate { logit, id });
+            }
+        }
+        self.check_candidates(best.len())?;
+        self.choose()
+    }
+
     /// Chooses a token from the logits of all tokens.
     ///
     /// # Errors
     /// Returns an error for an empty list, a NaN, a positive infinity, or only negative infinities.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Diagnostic> {
         self.collect(logits)?;
+        self.choose()
+    }
+
+    fn choose(&mut self) -> Result<u32, Diagnostic> {
         if self.settings.temperature == 0.0 {
             let best = self.candidates.iter().min_by(|a, b| a.order(b));
             return best
@@ -108,13 +138,11 @@ impl Sampler {
     /// frequency and presence.
     fn collect(&mut self, logits: &[f32]) -> Result<(), Diagnostic> {
         let s = &self.settings;
-        let neutral = s.repetition == 1.0 && s.frequency == 0.0 && s.presence == 0.0;
+        let neutral = s.has_no_penalty();
         self.candidates.clear();
         for (id, &given) in (0u32..).zip(logits) {
             let mut logit = given;
-            if logit.is_nan() || logit == f32::INFINITY {
-                return Err(unusable(&format!("token {id} has the logit {logit}")));
-            }
+            check(id, logit)?;
             let count = self.counts.get(id as usize).copied().unwrap_or(0);
             if count > 0 && !neutral {
                 logit = match logit > 0.0 {
@@ -129,11 +157,13 @@ impl Sampler {
                 self.candidates.push(Candidate { logit, id });
             }
         }
+        self.check_candidates(logits.len())
+    }
+
+    /// Checks that one of `n` logits is finite.
+    fn check_candidates(&self, n: usize) -> Result<(), Diagnostic> {
         match self.candidates.is_empty() {
-            true => Err(unusable(&format!(
-                "all {} logits are negative infinity",
-                logits.len()
-            ))),
+            true => Err(unusable(&format!("all {n} logits are negative infinity"))),
             false => Ok(()),
         }
     }
@@ -214,6 +244,13 @@ impl Sampler {
             }
         }
         chosen
+    }
+}
+
+fn check(id: u32, logit: f32) -> Result<(), Diagnostic> {
+    match logit.is_nan() || logit == f32::INFINITY {
+        true => Err(unusable(&format!("token {id} has the logit {logit}"))),
+        false => Ok(()),
     }
 }
 

@@ -53,6 +53,11 @@ impl Settings {
         }
     }
 
+    /// True if penalties do not change logits.
+    pub(super) fn has_no_penalty(&self) -> bool {
+        self.repetition == 1.0 && self.frequency == 0.0 && self.presence == 0.0
+    }
+
     pub(super) fn check(&self) -> Result<(), Diagnostic> {
         let ranges = [
             ("temperature", self.temperature, 0.0, f32::MAX),

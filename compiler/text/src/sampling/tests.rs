@@ -274,3 +274,69 @@ fn settings_out_of_range_are_errors() {
         assert_eq!(Sampler::new(settings, 1).unwrap_err().code.id, "TPC0570");
     }
 }
+
+#[test]
+fn the_largest_logits_give_the_token_of_all_logits() {
+    let random = |seed: u64| {
+        let mut random = Random::new(seed, 1);
+        move || random.unit() as f32
+    };
+    let settings = [
+        Settings::greedy(),
+        Settings::default(),
+        Settings {
+            top_k: 1,
+            ..Settings::default()
+        },
+        Settings {
+            top_k: 7,
+            top_p: 1.0,
+            min_p: 0.0,
+            temperature: 2.0,
+            ..Settings::default()
+        },
+    ];
+    for (i, of) in settings.into_iter().enumerate() {
+        let mut next = random(i as u64);
+        let (mut all, mut best) = (sampler(of.clone(), 300), sampler(of, 300));
+        let wanted = best.wanted().unwrap();
+        for step in 0..50 {
+            // Few different logits, so that many are equal.
+            let logit = |x: f32| match (step % 3, x) {
+                (0, _) => 8.0 * x,
+                (1, _) => (4.0 * x).floor() - 2.0,
+                _ if x < 0.9 => f32::NEG_INFINITY,
+                _ => -x,
+            };
+            let logits: Vec<f32> = (0..300).map(|_| logit(next())).collect();
+            let mut largest: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
+            largest.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            // More logits than wanted make no difference.
+            largest.truncate(wanted + step % 2 * 5);
+            largest.reverse();
+            let token = all.sample(&logits).unwrap();
+            assert_eq!(best.sample_best(&largest).unwrap(), token, "{i}, {step}");
+            all.accept(token);
+            best.accept(token);
+        }
+    }
+}
+
+#[test]
+fn samplers_with_penalties_want_all_logits() {
+    let with = |change: &dyn Fn(&mut Settings)| {
+        let mut settings = Settings::default();
+        change(&mut settings);
+        sampler(settings, 3).wanted()
+    };
+    assert_eq!(with(&|_| {}), Some(40));
+    assert_eq!(with(&|s| s.temperature = 0.0), Some(1));
+    assert_eq!(with(&|s| s.top_k = 0), None);
+    assert_eq!(with(&|s| s.repetition = 1.1), None);
+    assert_eq!(with(&|s| s.frequency = 0.1), None);
+    assert_eq!(with(&|s| s.presence = -0.1), None);
+    let mut s = sampler(Settings::greedy(), 3);
+    for best in [&[][..], &[(1, f32::NAN)], &[(0, f32::NEG_INFINITY)]] {
+        assert_eq!(s.sample_best(best).unwrap_err().code.id, "TPC0571");
+    }
+}

@@ -4,8 +4,9 @@ use tpc_ir::Bindings;
 use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
+use super::device_view::DeviceView;
 use super::launches::{LaunchTask, Launches};
-use super::memory::{Arenas, DeviceView};
+use super::memory::Arenas;
 use super::options::CudaOptions;
 
 #[derive(Debug)]

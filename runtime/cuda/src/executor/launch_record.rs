@@ -2,8 +2,8 @@ use tpc_ir::program::Program;
 use tpc_ir::{Launch, RANK};
 use tpc_runtime::Frame;
 
+use super::device_view::DeviceView;
 use super::launches::{KernelRun, LaunchTask, Launches};
-use super::memory::DeviceView;
 use crate::dump::LaunchRecord;
 
 /// Returns the names of a kernel's launch in a batch of this shape.

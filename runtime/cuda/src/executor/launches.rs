@@ -7,6 +7,8 @@ use tpc_ir::{DType, Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 use tpc_runtime::host::{launch_label, max_sizes};
 
+use super::best_output::{BestOutput, OutputPart, best_output};
+use super::exchange::{ExchangePlan, ExchangeSlot};
 use super::options::CudaOptions;
 use super::phase_graph::KernelPosition;
 use super::roles::format_of;
@@ -16,8 +18,8 @@ use super::term_slot::TermSlot;
 use crate::driver::DeviceInfo;
 use crate::kernels::{
     Halves, Kernel, Request, Scratch, Tensor, Terms, orders_experts, reads_halves, select,
-    select_collective, select_expert_order, select_fused, select_halves, select_sum_entries,
-    select_terms,
+    select_best_logits, select_collective, select_expert_order, select_fused, select_halves,
+    select_sum_entries, select_terms,
 };
 use crate::planes::Planes;
 
@@ -47,6 +49,13 @@ pub(super) struct KernelRun {
     pub(super) weight_bytes: Vec<u64>,
 }
 
+/// A kernel that finds the largest logits of a part of the output.
+#[derive(Debug)]
+pub(super) struct BestRun {
+    pub(super) device: usize,
+    pub(super) run: KernelRun,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Launches {
     pub(super) tasks: Vec<Vec<LaunchTask>>,
@@ -59,6 +68,10 @@ pub(super) struct Launches {
     pub(super) staged: BTreeMap<usize, StagingPart>,
     pub(super) staging: Vec<StagingBuffer>,
     pub(super) terms: BTreeMap<usize, TermSlot>,
+    /// Slots of values that devices exchange.
+    pub(super) exchanged: BTreeMap<usize, ExchangeSlot>,
+    /// The bytes of each of the two buffers for exchanged values, by device.
+    pub(super) exchange_bytes: Vec<u64>,
     /// Slots of activations as f16.
     pub(super) halves: BTreeSet<usize>,
     /// The bytes of the buffer for activations as f16, by device.
@@ -68,6 +81,12 @@ pub(super) struct Launches {
     pub(super) scratch: BTreeMap<usize, ScratchPart>,
     /// The scratch memory of each device, which launches use one after another.
     pub(super) scratch_bytes: Vec<Scratch>,
+    /// The output whose largest elements devices can find.
+    pub(super) best_output: Option<BestOutput>,
+    /// The kernels that find them.
+    pub(super) best: Vec<BestRun>,
+    /// Slots in the memory of the largest elements, with the part.
+    pub(super) best_slots: BTreeMap<usize, usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +109,7 @@ impl Launches {
             terms_bytes: vec![0; devices],
             halves_bytes: vec![0; devices],
             scratch_bytes: vec![Scratch::default(); devices],
+            best_output: best_output(program)?,
             ..Launches::default()
         };
         let mut builder = TaskBuilder::new(program)?;
@@ -110,6 +130,8 @@ impl Launches {
                 }
             }
         }
+        let exchange = ExchangePlan::new(program, &tasks);
+        out.exchange_bytes = (0..devices).map(|d| exchange.bytes(program, d)).collect();
         for place in (0..devices).map(Some).chain([None]) {
             let start = out.slots.len();
             for (launch, task) in tasks.iter().filter(|(_, t)| t.place == place) {
@@ -120,11 +142,13 @@ impl Launches {
                 };
                 out.tasks[launch.index()].push(task.map_err(at)?);
             }
-            if place.is_some() {
+            if let Some(d) = place {
+                out.best_of_device(program, (d, &infos[d]), options)?;
                 out.of_device.push(start..out.slots.len());
             }
         }
         out.staging = builder.staging;
+        out.exchanged = out.exchanged_slots(program, &exchange);
         Ok(out)
     }
 
@@ -135,6 +159,12 @@ impl Launches {
             LaunchTask::Device { kernels, .. } => kernels.get(at.run),
             LaunchTask::Host { .. } => None,
         }
+    }
+
+    /// Returns the kernels of all devices, each with its device, and then the kernels of the largest logits.
+    pub(super) fn all_runs(&self) -> impl Iterator<Item = (usize, &KernelRun)> {
+        self.runs()
+            .chain(self.best.iter().map(|b| (b.device, &b.run)))
     }
 
     fn runs(&self) -> impl Iterator<Item = (usize, &KernelRun)> {
@@ -149,13 +179,32 @@ impl Launches {
     }
 
     pub(super) fn kernels(&self) -> impl Iterator<Item = (usize, &Kernel)> {
-        let runs = self.runs();
+        let runs = self.all_runs();
         runs.flat_map(|(d, run)| run.kernels.iter().flatten().map(move |k| (d, k)))
     }
 
     pub(super) fn kernels_of_shape(&self, shape: usize) -> impl Iterator<Item = (usize, &Kernel)> {
         let runs = self.runs();
         runs.filter_map(move |(d, run)| Some((d, run.kernels.get(shape)?.as_ref()?)))
+    }
+
+    /// Returns the slots that leave the arenas.
+    fn exchanged_slots(
+        &self,
+        program: &Program,
+        plan: &ExchangePlan,
+    ) -> BTreeMap<usize, ExchangeSlot> {
+        let moved = |slot: &usize| {
+            self.staged.contains_key(slot)
+                || self.terms.contains_key(slot)
+                || self.halves.contains(slot)
+                || self.sizes.contains_key(slot)
+                || self.scratch.contains_key(slot)
+                || self.best_slots.contains_key(slot)
+        };
+        let own = (0..self.slots.len()).filter(|slot| !moved(slot));
+        own.filter_map(|slot| Some((slot, plan.slot(program, self.slots[slot])?)))
+            .collect()
     }
 
     fn add_slots(&mut self, of: &TaskKernel) {
@@ -232,6 +281,36 @@ impl Launches {
             stage: task.stage,
             kernels,
         })
+    }
+
+    /// Adds the kernels that find the largest logits on a device.
+    fn best_of_device(
+        &mut self,
+        program: &Program,
+        (device, info): (usize, &DeviceInfo),
+        options: CudaOptions,
+    ) -> Result<(), ExecError> {
+        let parts = self.best_output.iter().flat_map(|of| of.parts.iter());
+        let parts: Vec<(usize, OutputPart)> = parts.cloned().enumerate().collect();
+        for (part, of) in parts.into_iter().filter(|(_, of)| of.device == device) {
+            let kernels: Result<Vec<Option<Kernel>>, ExecError> = program
+                .shapes
+                .iter()
+                .map(|shape| best_kernel(program, &of, shape, info, options).map(Some))
+                .collect();
+            let start = self.slots.len();
+            self.best_slots.insert(start + 1, part);
+            self.slots.extend([of.value, of.value]);
+            let run = KernelRun {
+                kernels: kernels?,
+                slots: start..self.slots.len(),
+                operands: 1,
+                results: 1,
+                weight_bytes: vec![0; program.shapes.len()],
+            };
+            self.best.push(BestRun { device, run });
+        }
+        Ok(())
     }
 
     fn need_scratch(&mut self, device: usize, kernels: &[Option<Kernel>], of: &TaskKernel) {
@@ -375,6 +454,27 @@ fn kernel(
         KernelOp::SumEntries(fused) => select_sum_entries(fused, &request),
     };
     chosen.map(Some).map_err(|e| ExecError::NoKernel {
+        what: e.to_string(),
+    })
+}
+
+fn best_kernel(
+    program: &Program,
+    part: &OutputPart,
+    shape: &BatchShape,
+    info: &DeviceInfo,
+    options: CudaOptions,
+) -> Result<Kernel, ExecError> {
+    let dtype = program.graph.value(part.value).ty.dtype;
+    let operand = Tensor::new(dtype, max_sizes(program, part.value, &shape.most)?);
+    let request = Request {
+        operands: &[operand],
+        results: &[],
+        options: options.options,
+        multiprocessors: info.multiprocessors,
+    };
+    let chosen = select_best_logits(part.first, &request);
+    chosen.map_err(|e| ExecError::NoKernel {
         what: e.to_string(),
     })
 }

@@ -1,11 +1,19 @@
 //! The CUDA executor: runs programs as graphs of launches.
 //!
 //! Each arena is an allocation on its device, or in host memory that all devices can access. Each batch shape and phase
-//! has one graph, built when the program is loaded and launched once per batch. Nodes are launches. Edges are the order
-//! within queues, waits, and the synchronisation of collectives. The *frame* of a device holds the views of all
-//! launches, and is rewritten only if a batch changes them.
+//! has one graph, built when the program is loaded and launched once per batch. Another graph copies the logits to the
+//! host, or finds the largest. Nodes are launches. Edges are the order within queues, waits, and the order of exchanged
+//! values. The *frame* of a device holds the views of all
+//! launches. Before each batch, the executor copies the views that changed.
 
+mod accesses;
+mod best_logits;
+mod best_output;
 mod constants;
+mod device_frame;
+mod device_view;
+mod exchange;
+mod frames;
 mod fuse;
 mod graph;
 mod host_ops;
@@ -15,6 +23,7 @@ mod launches;
 mod load;
 mod memory;
 mod modules;
+mod node_order;
 mod options;
 mod phase_graph;
 mod place;
@@ -47,10 +56,12 @@ use tpc_runtime::{
 };
 
 use crate::driver::{Device, Driver, DriverError, Endpoint, PeerFailure, Side};
+use device_view::DeviceView;
+use frames::Frames;
 use host_ops::HostLaunches;
 use launches::Launches;
-use memory::{Arenas, DeviceView, Faults, Frames};
-use phase_graph::PhaseGraph;
+use memory::{Arenas, Faults};
+use phase_graph::{PhaseGraph, PhaseGraphs};
 use profile::Profile;
 use programmatic_edges::ProgrammaticEdges;
 use snapshot::ExecutorMemory;
@@ -74,7 +85,7 @@ pub struct CudaExecutor<D: Driver> {
     launches: Launches,
     hosted: Arc<Mutex<HostLaunches>>,
     /// The graphs, by batch shape and phase.
-    graphs: Vec<Vec<PhaseGraph>>,
+    graphs: Vec<Vec<PhaseGraphs>>,
     profile: Profile,
     /// The folder for dumps of failed launches.
     dump_folder: Option<PathBuf>,
@@ -147,7 +158,7 @@ impl<D: Driver> CudaExecutor<D> {
         let launches = Launches::new(&program, &infos, &mut reach, options)?;
         requirements::check_memory(&program, &launches, &driver)?;
         let mut arenas = Arenas::new(&program, &mut driver)?;
-        let frames = Frames::new(&launches, &mut driver)?;
+        let frames = Frames::new(&program, &launches, &arenas, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
         let hosted = HostLaunches::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
@@ -221,21 +232,30 @@ impl<D: Driver> CudaExecutor<D> {
         let driver = self.driver.get_mut();
         if change.views || change.sizes {
             self.frames
-                .write(&self.launches, self.frame.slots(), sizes, driver)?;
+                .write(&self.launches, self.frame.slots(), (shape, sizes), driver)?;
             let mut hosted = lock(&self.hosted)?;
             hosted.set(&self.launches, self.frame.slots(), sizes)?;
         }
         Ok(())
     }
 
-    /// Runs the launches of a phase, and waits for them.
-    fn run_launches(&mut self, shape: usize, phase: usize) -> Result<(), ExecError> {
+    /// Runs the launches of a phase, and waits for them. `finds_best`: the last launches find the largest elements of the
+    /// output instead of copying the output.
+    fn run_launches(
+        &mut self,
+        (shape, phase): (usize, usize),
+        finds_best: bool,
+    ) -> Result<(), ExecError> {
         let driver = self.driver.get_mut();
-        match &self.graphs[shape][phase] {
+        let PhaseGraphs { main, output } = &self.graphs[shape][phase];
+        match main {
             PhaseGraph::Whole(graph) | PhaseGraph::Timed(graph, _) => {
-                let ran = driver.launch(*graph).and_then(|()| driver.synchronize());
+                let last = output.map(|of| if finds_best { of.best } else { of.all });
+                let mut graphs = std::iter::once(*graph).chain(last);
+                let ran = graphs.try_for_each(|graph| driver.launch(graph));
+                let ran = ran.and_then(|()| driver.synchronize());
                 ran.map_err(of_unknown_launch)?;
-                if let PhaseGraph::Timed(graph, nodes) = &self.graphs[shape][phase] {
+                if let PhaseGraph::Timed(graph, nodes) = main {
                     let times = driver.node_times(*graph).map_err(error)?;
                     self.profile.add((&self.launches, shape), nodes, &times);
                 }
@@ -333,7 +353,8 @@ impl<D: Driver> CudaExecutor<D> {
 
     fn read_outputs(&self, phase: usize, outputs: &mut Outputs) -> Result<(), ExecError> {
         for (i, (at, value)) in self.outputs.iter().enumerate() {
-            if *at == phase && !outputs.are_unread() {
+            let is_best = outputs.best().is_some() && self.best_output() == Some(i);
+            if *at == phase && !outputs.are_unread() && !is_best {
                 let to = outputs.place(i)?;
                 self.with_output(*value, |view| host::read(view, to))??;
             }
@@ -384,7 +405,16 @@ impl<D: Driver> Executor for CudaExecutor<D> {
         self.write_states()?;
         self.set_frame(shape, run.sizes())?;
         self.write_inputs(phase, host)?;
-        self.run_launches(shape, phase)?;
+        let wanted = self.best_wanted((shape, phase), outputs);
+        if let Some(wanted) = wanted {
+            self.ask_best(wanted)?;
+        }
+        self.run_launches((shape, phase), wanted.is_some())?;
+        if let Some(wanted) = wanted
+            && !self.read_best(shape, wanted, outputs)?
+        {
+            self.copy_output(shape, phase)?;
+        }
         self.read_outputs(phase, outputs)?;
         run.advance();
         Ok(())

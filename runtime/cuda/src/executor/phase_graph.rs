@@ -1,7 +1,9 @@
+use std::collections::BTreeMap;
+
 use tpc_ir::Launch;
 
 use super::options::LaunchMode;
-use crate::driver::{Driver, DriverError, Graph, GraphSpec};
+use crate::driver::{Driver, DriverError, Edge, Graph, GraphSpec};
 
 /// The position of a kernel in the launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +32,49 @@ pub(super) enum PhaseGraph {
     Timed(Graph, Vec<Option<KernelPosition>>),
     /// Graphs to run one after another.
     Steps(Vec<Step>),
+}
+
+/// The graphs of a batch shape and phase.
+#[derive(Debug)]
+pub(super) struct PhaseGraphs {
+    pub(super) main: PhaseGraph,
+    /// Two graphs, of which one runs after `main`.
+    pub(super) output: Option<OutputGraphs>,
+}
+
+/// Graphs that bring an output to the host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutputGraphs {
+    /// Copies the output.
+    pub(super) all: Graph,
+    /// Finds the largest elements of the output.
+    pub(super) best: Graph,
+}
+
+/// Moves nodes to a graph that runs after the others. Returns the graph as it was if
+/// a node that stays comes after a node that moves.
+pub(super) fn split(
+    spec: GraphSpec,
+    moves: impl Fn(usize) -> bool,
+) -> Result<[GraphSpec; 2], GraphSpec> {
+    if spec.edges.iter().any(|e| moves(e.from) && !moves(e.to)) {
+        return Err(spec);
+    }
+    let mut out = [GraphSpec::default(), GraphSpec::default()];
+    let mut numbers = BTreeMap::new();
+    for (i, node) in spec.nodes.into_iter().enumerate() {
+        let to = &mut out[usize::from(moves(i))].nodes;
+        numbers.insert(i, to.len());
+        to.push(node);
+    }
+    for edge in spec.edges.iter().filter(|e| moves(e.from) == moves(e.to)) {
+        out[usize::from(moves(edge.from))].edges.push(Edge {
+            from: numbers[&edge.from],
+            to: numbers[&edge.to],
+            kind: edge.kind,
+        });
+    }
+    Ok(out)
 }
 
 impl PhaseGraph {
@@ -62,5 +107,34 @@ impl PhaseGraph {
             });
         }
         Ok(PhaseGraph::Steps(steps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Work;
+
+    fn chain() -> GraphSpec {
+        let mut spec = GraphSpec::default();
+        let a = spec.push("a", Work::Join, &[]);
+        let b = spec.push("b", Work::Join, &[a]);
+        let c = spec.push("c", Work::Join, &[b]);
+        spec.push("d", Work::Join, &[c, a]);
+        spec
+    }
+
+    fn parts(spec: &GraphSpec) -> (Vec<&str>, Vec<(usize, usize)>) {
+        let names = spec.nodes.iter().map(|n| n.label.as_str()).collect();
+        (names, spec.edges.iter().map(|e| (e.from, e.to)).collect())
+    }
+
+    #[test]
+    fn only_ends_of_a_graph_move() {
+        let [first, second] = split(chain(), |i| i >= 2).expect("the end moves");
+        assert_eq!(parts(&first), (vec!["a", "b"], vec![(0, 1)]));
+        assert_eq!(parts(&second), (vec!["c", "d"], vec![(0, 1)]));
+        let whole = split(chain(), |i| i == 1).expect_err("`c` comes after `b`");
+        assert_eq!(whole.nodes.len(), 4);
     }
 }

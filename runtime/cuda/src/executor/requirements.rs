@@ -3,8 +3,9 @@ use std::collections::BTreeMap;
 use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
+use super::frames::scratch_bytes;
 use super::launches::Launches;
-use super::memory::{error, scratch_bytes};
+use super::memory::error;
 use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
@@ -44,6 +45,8 @@ pub(super) fn check_memory(
     }
     let terms = launches.terms_bytes.iter().enumerate();
     taken.extend(terms.map(|(d, bytes)| (Device(d as u32), 2 * *bytes)));
+    let exchange = launches.exchange_bytes.iter().enumerate();
+    taken.extend(exchange.map(|(d, bytes)| (Device(d as u32), 2 * *bytes)));
     let halves = launches.halves_bytes.iter().enumerate();
     taken.extend(halves.map(|(d, bytes)| (Device(d as u32), *bytes)));
     let scratch = launches.scratch_bytes.iter().enumerate();

@@ -3,8 +3,10 @@
 use tpc_ir::program::Program;
 use tpc_ir::{RANK, Value};
 
+use super::device_view::DeviceView;
+use super::frames::Frames;
 use super::launches::{KernelRun, Launches, ScratchPart};
-use super::memory::{Arenas, DeviceView, Frames};
+use super::memory::Arenas;
 use super::roles::format_of;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Memory, Side};
 use crate::dump::{DumpMemory, MAX_SAVED, MAX_SAVED_EACH, RegionRecord, Role, TensorRecord};
@@ -83,7 +85,7 @@ impl ExecutorMemory<'_> {
     ) -> Result<Snapshot, DriverError> {
         let own = Side::Device(Device(device as u32));
         let mut frame = vec![0; run.slots.len() * DeviceView::BYTES];
-        let address = self.frames.slot(self.launches, device, run.slots.start);
+        let address = self.frames.slot(device, run.slots.start);
         driver.read(Endpoint { side: own, address }, &mut frame)?;
         let mut out = Snapshot::default();
         let mut spans = Vec::new();

@@ -6,8 +6,9 @@ use tpc_ir::program::BatchLayout;
 use tpc_ir::{DType, RANK};
 use tpc_runtime::ExecError;
 
+use super::device_view::DeviceView;
 use super::kernel_node::kernel_node;
-use super::memory::{DeviceView, Faults};
+use super::memory::Faults;
 use crate::driver::{Device, Driver, DriverError, Endpoint, Function, KernelNode, Memory, Module};
 use crate::kernels::{self, Instance, Kernel};
 
@@ -42,7 +43,8 @@ impl TensorView {
         let too_large = |e: ExecError| DriverError::Malformed {
             what: e.to_string(),
         };
-        view.encode(out).map_err(too_large)
+        out.extend(view.encoded().map_err(too_large)?);
+        Ok(())
     }
 }
 

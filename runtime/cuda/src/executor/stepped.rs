@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use tpc_ir::program::Program;
 use tpc_runtime::{ExecError, Frame};
 
+use super::device_view::DeviceView;
 use super::launch_record::{launch_record, reporting_run};
 use super::launches::Launches;
-use super::memory::{DeviceView, Faults, IndexFault, error};
+use super::memory::{Faults, IndexFault, error};
 use super::phase_graph::{KernelPosition, Step};
 use super::snapshot::{ExecutorMemory, Snapshot};
 use crate::driver::{DeviceInfo, Driver};

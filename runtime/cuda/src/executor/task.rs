@@ -91,10 +91,12 @@ pub(super) struct StagingPart {
     pub(super) part: usize,
 }
 
-/// A host buffer for exchanges without peer access, with one part per participant. Launches with the same participants
-/// use it one after another.
+/// A host buffer for exchanges without peer access, with two parts per participant. Launches with the same participants
+/// use the parts in turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StagingBuffer {
     pub(super) parts: usize,
     pub(super) bytes: usize,
+    /// The number of launches that use the buffer.
+    pub(super) uses: usize,
 }

@@ -16,11 +16,18 @@ use crate::kernels::{FusedOp, WideForm};
 /// Returns true if kernels of the first device can access the memory of the second.
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
 
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum StagedOp {
+    Copy,
+    Collective,
+}
+
 #[derive(Default)]
 pub(super) struct TaskBuilder {
     terms: TermsPlan,
-    /// The index of the staging buffer for each list of participants.
-    buffers: BTreeMap<Vec<usize>, usize>,
+    /// The index of the staging buffer for each list of participants. Copies and collectives have different buffers: all
+    /// participants order their collectives, but not their copies.
+    buffers: BTreeMap<(StagedOp, Vec<usize>), usize>,
     pub(super) staging: Vec<StagingBuffer>,
 }
 
@@ -71,7 +78,8 @@ impl TaskBuilder {
             && from != to
             && !reach(from, to)?
         {
-            let part = self.staging_part(program, &[from, to], (0, operands[0]))?;
+            let of = (StagedOp::Copy, vec![from, to]);
+            let part = self.staging_part(program, of, (0, operands[0]))?;
             return Ok(vec![
                 copy_task(from, 0, Binding::own(operands[0]), part),
                 copy_task(to, 1, part, Binding::own(results[0])),
@@ -257,7 +265,8 @@ impl TaskBuilder {
         let mut seen: Vec<Binding> = given.iter().map(|v| Binding::own(*v)).collect();
         if !reached {
             for (part, seen) in seen.iter_mut().enumerate() {
-                let staged = self.staging_part(program, &places, (part, seen.value))?;
+                let of = (StagedOp::Collective, places.clone());
+                let staged = self.staging_part(program, of, (part, seen.value))?;
                 copies.push(copy_task(places[part], 0, *seen, staged));
                 *seen = staged;
             }
@@ -269,16 +278,22 @@ impl TaskBuilder {
     fn staging_part(
         &mut self,
         program: &Program,
-        participants: &[usize],
+        participants: (StagedOp, Vec<usize>),
         (part, value): (usize, Value),
     ) -> Result<Binding, ExecError> {
         let next = self.staging.len();
-        let buffer = *self.buffers.entry(participants.to_vec()).or_insert(next);
+        let count = participants.1.len();
+        let buffer = *self.buffers.entry(participants).or_insert(next);
         if buffer == next {
             self.staging.push(StagingBuffer::default());
         }
         let staging = &mut self.staging[buffer];
-        staging.parts = participants.len();
+        // Launches use the halves of the buffer in turn.
+        staging.parts = 2 * count;
+        if part == 0 {
+            staging.uses += 1;
+        }
+        let part = part + staging.uses % 2 * count;
         for shape in &program.shapes {
             let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
             let row = program.graph.value(value).ty.dtype.bytes(n as u64);

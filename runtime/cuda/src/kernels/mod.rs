@@ -1,6 +1,7 @@
 //! CUDA kernels, and the code that selects them. The CUDA C++ uses no headers, so NVRTC and any C++ compiler accept it.
 
 mod attention;
+mod best_logits;
 mod collective;
 mod expert_gemm;
 mod expert_sum;
@@ -36,6 +37,7 @@ mod rows;
 mod source;
 mod weight_argument;
 
+pub use best_logits::{BestMemory, BestRow, select_best_logits};
 pub use collective::select_collective;
 pub use expert_sum::ExpertBias;
 pub use fused::{FusedOp, WideForm, select_fused};

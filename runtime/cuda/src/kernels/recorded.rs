@@ -5,13 +5,15 @@ use tpc_ir::DType;
 
 use super::source::{Arguments, Family, Instance};
 use super::{
-    attention, collective, flash_prefill, hc_comb, heads, lightning_indexer, matmul, movement,
-    ngram_rows, norm, pointwise, pool_2d, product_template, recurrent, reduce, rope, router, rows,
+    attention, best_logits, collective, flash_prefill, hc_comb, heads, lightning_indexer, matmul,
+    movement, ngram_rows, norm, pointwise, pool_2d, product_template, recurrent, reduce, rope,
+    router, rows,
 };
 
 /// The families with the templates of all kernels.
-const FAMILIES: [Family; 18] = [
+const FAMILIES: [Family; 19] = [
     attention::FAMILY,
+    best_logits::FAMILY,
     collective::FAMILY,
     flash_prefill::FAMILY,
     hc_comb::FAMILY,

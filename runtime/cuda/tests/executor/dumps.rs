@@ -5,7 +5,7 @@ use tpc_cuda::dump::{
     DeviceRecord, DumpError, DumpHeader, DumpMemory, KernelRecord, LaunchDump, LaunchRecord,
     RegionRecord, Role, TensorRecord, parse,
 };
-use tpc_cuda::kernels::InstanceRecord;
+use tpc_cuda::kernels::{InstanceRecord, WeightArgument};
 
 fn tensor(role: Role, dims: [u64; 4], (region, offset, bytes): (u32, u64, u64)) -> TensorRecord {
     TensorRecord {
@@ -170,7 +170,7 @@ fn changed_headers_with_a_right_hash_never_panic() {
 #[test]
 fn fields_out_of_range_are_named() {
     type Change = fn(&mut DumpHeader);
-    let cases: [(&str, Change); 16] = [
+    let cases: [(&str, Change); 18] = [
         ("kernel.threads", |h| h.kernel.threads = 0),
         ("kernel.threads", |h| h.kernel.threads = 1025),
         ("kernel.grid", |h| h.kernel.grid = [0, 1, 1]),
@@ -178,6 +178,19 @@ fn fields_out_of_range_are_named() {
         ("kernel.params", |h| h.kernel.params = "0".to_owned()),
         ("kernel.params", |h| h.kernel.params = "é0".to_owned()),
         ("kernel.params", |h| h.kernel.params = "00".repeat(65537)),
+        ("kernel.weights", |h| {
+            h.kernel.instance.arguments = "weights 2".to_owned();
+        }),
+        ("kernel.weights[0].operand", |h| {
+            h.kernel.instance.arguments = "weights 1".to_owned();
+            h.kernel.weights.push(WeightArgument {
+                operand: 2,
+                offsets: [0; 4],
+                row_bytes: [16; 4],
+                sizes: [1, 1],
+                blocks: 1,
+            });
+        }),
         ("kernel.entry", |h| h.kernel.entry = "a();".to_owned()),
         ("regions[1].bytes", |h| h.regions[1].bytes = u64::MAX),
         ("regions[0].saved", |h| h.regions[0].saved = 17),

@@ -1,6 +1,7 @@
 //! Compares graphs for several devices with the reference: collectives and copies, with and without peer access. The
 //! emulator checks every access, in several orders. Skipped without a C++ compiler.
 
+mod best;
 mod dumps;
 mod faults;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use tpc_cuda::kernels::{
     ExpertBias, FusedOp, Head, Heads, Instance, KeepInput, Kernel, Request, Router, RowSource,
-    Scores, Tensor, WeightAxis, WeightNorm, modules, select, select_expert_order, select_fused,
-    select_halves, select_sum_entries,
+    Scores, Tensor, WeightAxis, WeightNorm, modules, select, select_best_logits,
+    select_expert_order, select_fused, select_halves, select_sum_entries,
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
@@ -191,6 +191,16 @@ fn router() -> Kernel {
     chosen(&FusedOp::Router(router), &[x], &[ids, floats([1, 8, 1, 1])])
 }
 
+fn best_logits() -> Kernel {
+    let request = Request {
+        operands: &[floats([128_256, 1, 1, 1])],
+        results: &[],
+        options: Options::default(),
+        multiprocessors: 132,
+    };
+    select_best_logits(64_128, &request).unwrap_or_else(|e| panic!("{e}"))
+}
+
 #[test]
 fn kernels_of_several_ops_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
@@ -204,6 +214,7 @@ fn kernels_of_several_ops_compile_for_cards() {
     ]
     .concat();
     all.push(router());
+    all.push(best_logits());
     let mut threads = Threads::default();
     all.iter().for_each(|kernel| threads.add(kernel));
     let all: BTreeSet<Instance> = all.into_iter().map(|kernel| kernel.instance).collect();

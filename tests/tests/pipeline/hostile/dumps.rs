@@ -103,6 +103,7 @@ fn sound() -> LaunchDump {
                 threads: 32,
                 shared_bytes: 0,
                 params: "0011ff".to_owned(),
+                weights: Vec::new(),
             },
             tensors: vec![tensor],
             regions: vec![region],

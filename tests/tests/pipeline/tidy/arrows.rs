@@ -239,6 +239,7 @@ const MODULES: [(&str, &[&str]); 25] = [
             "quant",
             "error",
             "tensor",
+            "best",
             "checksum",
             "slot",
             "states",
@@ -299,7 +300,10 @@ const MODULES: [(&str, &[&str]); 25] = [
         "runtime/testing",
         &["random", "skip", "cases", "stored", "compare", "suite"],
     ),
-    ("runtime/testing/devices", &["named", "cubins", "driver"]),
+    (
+        "runtime/testing/devices",
+        &["named", "counting_driver", "cubins", "driver"],
+    ),
     (
         "compiler/diag",
         &[

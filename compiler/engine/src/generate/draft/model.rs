@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use tpc_runtime::{Batch, ExecError};
+use tpc_runtime::{Batch, ExecError, Predicted};
 
 use super::pace::Pace;
 use super::source::{DraftRequest, DraftSource};
@@ -79,9 +79,12 @@ impl<'d> ModelDrafts<'d> {
     fn step(&mut self, seq: u32, tokens: &[u32]) -> Result<u32, ExecError> {
         let read = self.read.entry(seq).or_default();
         let batch = Batch::sequence(tokens, read.len() as u32, seq).last_only();
-        let logits = as_f32(self.model.step(&batch)?, &mut self.logits)?;
+        let next = match self.model.step_best(&batch, 1)? {
+            Predicted::All(logits) => argmax(as_f32(logits, &mut self.logits)?),
+            Predicted::Best(best) => best.row(0).first().map_or(0, |(id, _)| *id),
+        };
         read.extend_from_slice(tokens);
-        Ok(argmax(logits))
+        Ok(next)
     }
 }
 
