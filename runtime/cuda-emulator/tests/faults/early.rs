@@ -14,10 +14,11 @@ use tpc_runtime::Options;
 use crate::checked;
 use crate::support::{Rig, rig};
 
-const SIZES: [usize; 2] = [256, 9];
+/// K and rows: lanes that share rows, and warps with weights as arguments.
+const VIEWED: [usize; 2] = [256, 9];
+const ARGUMENTS: [usize; 2] = [2048, 9];
 
-fn kernels() -> [Kernel; 2] {
-    let [k, rows] = SIZES;
+fn kernels([k, rows]: [usize; 2]) -> [Kernel; 2] {
     let x = Tensor::new(DType::F32, [k, 1, 1, 1]);
     let a = Tensor {
         format: Planes::FORMAT,
@@ -51,8 +52,7 @@ fn view(at: Memory, sizes: [usize; 2], column: usize) -> Vec<u8> {
     out
 }
 
-fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
-    let [k, rows] = SIZES;
+fn graph(rig: &mut Rig, kernels: &[Kernel; 2], [k, rows]: [usize; 2]) -> GraphSpec {
     let x = rig.floats(0, &vec![1.5; k]);
     let q = rig.bytes(0, &vec![0; Terms::of(k).column]);
     let planes = Planes::new(DType::Q4_0, k).expect("a type in planes");
@@ -71,7 +71,7 @@ fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
             .map(|b| rig.bytes(0, &[b, vec![0]].concat()));
         let function: Function = rig.function(0, &kernel.instance.entry());
         let addresses = [frame, params, fault].map(|m| m.address);
-        let work = Work::Kernel(kernel_node(kernel, function, addresses, 0));
+        let work = Work::Kernel(kernel_node(kernel, function, addresses, 0, |_| a.address));
         before = vec![spec.push(kernel.instance.name(), work, &before)];
     }
     spec.edges[0].kind = EdgeKind::Programmatic;
@@ -79,13 +79,13 @@ fn graph(rig: &mut Rig, kernels: &[Kernel; 2]) -> GraphSpec {
 }
 
 /// Replaces a text in the kernels and runs them; returns the fault, or `None` without a compiler.
-fn found(change: (&str, &str), seed: u64) -> Option<Result<(), Fault>> {
-    let kernels = kernels();
+fn found(sizes: [usize; 2], change: (&str, &str), seed: u64) -> Option<Result<(), Fault>> {
+    let kernels = kernels(sizes);
     let instances: BTreeSet<Instance> = kernels.iter().map(|k| k.instance.clone()).collect();
     let source = modules(&instances).swap_remove(0).text;
     assert!(source.contains(change.0), "the change applies");
     let mut rig = rig(&source.replace(change.0, change.1), checked(1, seed))?;
-    let spec = graph(&mut rig, &kernels);
+    let spec = graph(&mut rig, &kernels, sizes);
     Some(match rig.run(spec) {
         Ok(()) => Ok(()),
         Err(DriverError::Fault(fault)) => Err(*fault),
@@ -93,9 +93,25 @@ fn found(change: (&str, &str), seed: u64) -> Option<Result<(), Fault>> {
     })
 }
 
+/// Each change makes a kernel read before the wait.
+fn check(sizes: [usize; 2], kernel: &str, right: &str, wrong: &[(&str, &str)]) {
+    for seed in 0..4 {
+        match found(sizes, (right, right), seed) {
+            None => return,
+            Some(result) => result.unwrap_or_else(|f| panic!("seed {seed}, without a fault: {f}")),
+        }
+        for (from, to) in wrong {
+            let fault = found(sizes, (from, to), seed).expect("a compiler");
+            let fault = fault.expect_err("a premature read");
+            assert_eq!(fault.kind, FaultKind::Race, "seed {seed}: {fault}");
+            assert!(fault.kernel.starts_with(kernel), "seed {seed}: {fault}");
+        }
+    }
+}
+
 #[test]
 fn products_read_results_behind_the_wait_alone() {
-    let [_, product] = kernels();
+    let [_, product] = kernels(VIEWED);
     let call = format!("{}(views, params);", product.instance.name());
     let right = format!("    wait_dependencies();\n    {call}");
     let early = format!("    {call}\n    wait_dependencies();");
@@ -107,19 +123,13 @@ fn products_read_results_behind_the_wait_alone() {
         (&right, &never),
         (prefetch, &asks),
     ];
-    for seed in 0..4 {
-        match found((&right, &right), seed) {
-            None => return,
-            Some(result) => result.unwrap_or_else(|f| panic!("seed {seed}, without a fault: {f}")),
-        }
-        for (from, to) in wrong {
-            let fault = found((from, to), seed).expect("a compiler");
-            let fault = fault.expect_err("a premature read");
-            assert_eq!(fault.kind, FaultKind::Race, "seed {seed}: {fault}");
-            assert!(
-                fault.kernel.starts_with("plane_columns"),
-                "seed {seed}: {fault}"
-            );
-        }
-    }
+    check(VIEWED, "plane_columns", &right, &wrong);
+}
+
+#[test]
+fn warps_load_weights_alone_before_the_wait() {
+    let right = "        wait_dependencies();\n        if (q->ne[1] == 0) return;\n        float sums[R];\n        rows.add_all(q->at, sums);";
+    let never = "        float sums[R];\n        rows.add_all(q->at, sums);";
+    let early = format!("{never}\n        wait_dependencies();");
+    check(ARGUMENTS, "gemv", right, &[(right, never), (right, &early)]);
 }

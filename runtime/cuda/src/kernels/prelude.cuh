@@ -141,7 +141,7 @@ DEVICE u32 byte_perm(u32 a, u32 b, u32 s) {
 
 // Converts the lowest byte, a signed integer.
 DEVICE float byte_to_float(u32 v) {
-#if __CUDA_ARCH__ >= 1200
+#if __CUDA_ARCH__ >= 1000
     return (float)(i8)v;
 #else
     float f;
