@@ -7,6 +7,7 @@ mod host;
 mod launches;
 mod logits;
 mod places;
+mod widths;
 
 use std::ops::Deref;
 use std::path::Path;
