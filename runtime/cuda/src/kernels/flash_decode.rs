@@ -1,8 +1,8 @@
 //! Attention of few tokens: blocks share the cells of a KV head.
 //!
-//! A block computes one chunk of cells for up to eight rows. A row is one query head of one token. The rows of a block
-//! share the KV head, so a decode step reads the cache once per eight rows. Chunks begin at fixed cells, and rows are
-//! independent. The result of a token therefore does not depend on other tokens or later cells.
+//! A block computes chunks of cells for up to eight rows, one chunk after another. A row is one query head of one token.
+//! The rows of a block share the KV head, so a decode step reads the cache once per eight rows. Chunks begin at fixed
+//! cells, and rows are independent. The result of a token therefore does not depend on other tokens or later cells.
 
 use super::attention::{Attention, FAMILY};
 use super::kernel::{GRID, Geometry, Scratch, Selection, Tensor, kernel};
@@ -17,9 +17,11 @@ const FAN: usize = 16;
 const STAGES: usize = 3;
 /// The maximum bytes of a tile.
 const TILE: usize = 9600;
-/// The minimum bytes of all tiles. The teams of a block add their values in this memory.
-const MIN_TILE_BYTES: usize = 8192;
 const ROWS: usize = 8;
+/// The number of rows up to which the values of all teams are in shared memory at once.
+const WHOLE_ROWS: usize = 4;
+/// The number of blocks per multiprocessor for which registers suffice.
+const RESIDENT: u32 = 3;
 const SHARED: usize = 48 << 10;
 /// The maximum width of a row of V. Each thread holds eight elements.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
@@ -28,6 +30,7 @@ const MAX_V_WIDTH: usize = 8 * CHUNK;
 struct Tile {
     cells: usize,
     bytes: usize,
+    /// The number of adjacent lanes that copy a row, a power of two.
     lanes: usize,
 }
 
@@ -65,10 +68,8 @@ impl FlashDecode {
         }
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
         let (keys, values) = (Tile::of(&a.k)?, Tile::of(&a.v)?);
-        let fits = |rows: &usize| {
-            let floats = rows * (dk.next_multiple_of(8) + CHUNK);
-            4 * floats + tile_bytes(keys, values) <= SHARED
-        };
+        let dv = a.v.max_dims[0];
+        let fits = |rows: &usize| shared_bytes(dk, *rows, stages(keys, values, *rows, dv)) <= SHARED;
         let most = of_head.clamp(1, ROWS).next_power_of_two();
         let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
         Some(FlashDecode {
@@ -84,31 +85,31 @@ impl FlashDecode {
         let [_, cells, kv_heads, _] = a.k.max_dims;
         let chunks = cells.div_ceil(CHUNK).max(1);
         let tiles = self.of_head.div_ceil(self.rows).max(1);
+        let blocks = self.blocks(chunks, tiles, a);
         let stage = self.keys.bytes.max(self.values.bytes);
-        let mut params = a.params();
+        let mut params = a.params().f32(a.op.scale / a.op.softcap);
         for size in [
-            self.keys.cells,
-            self.values.cells,
-            self.keys.lanes,
-            self.values.lanes,
+            self.keys.lanes.ilog2() as usize,
+            self.values.lanes.ilog2() as usize,
             stage,
+            tiles,
+            blocks,
         ] {
             params = params.u32(size as u32);
         }
-        let shared =
-            4 * self.rows * (dk.next_multiple_of(8) + CHUNK) + tile_bytes(self.keys, self.values);
-        let blocks = chunks
+        let room = stages(self.keys, self.values, self.rows, a.v.max_dims[0]);
+        let grid = blocks
             .checked_mul(tiles)
-            .and_then(|n| u32::try_from(n).ok());
-        let blocks = blocks.filter(|n| *n <= u32::MAX / 2);
+            .and_then(|n| u32::try_from(n).ok())
+            .filter(|n| *n <= u32::MAX / 2);
         let geometry = Geometry {
             grid: [
-                blocks.ok_or("the cache has too many cells")?,
+                grid.ok_or("the batch has too many rows")?,
                 kv_heads.max(1) as u32,
                 streams.max(1) as u32,
             ],
             threads: CHUNK as u32,
-            shared_bytes: shared as u32,
+            shared_bytes: shared_bytes(dk, self.rows, room) as u32,
         };
         let units = (streams * kv_heads * tiles) as u64;
         let rows = (streams * kv_heads * self.of_head) as u64;
@@ -118,14 +119,37 @@ impl FlashDecode {
             counters: units * 4 * (chunks.div_ceil(FAN) as u64 + 1),
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
-        let blocks_per_multiprocessor = if self.rows == ROWS { 2 } else { 3 };
-        let instance = a.instance(FAMILY, "flash_decode").with(self.rows);
-        let instance = instance.with_launch_bounds(CHUNK as u32, blocks_per_multiprocessor);
+        let mut instance = a.instance(FAMILY, "flash_decode");
+        for size in [self.rows, self.keys.cells, self.values.cells] {
+            instance = instance.with(size);
+        }
+        let instance = instance.with_launch_bounds(CHUNK as u32, RESIDENT);
         let kernel = kernel(instance, a.with_slopes(params)?, geometry)?;
         Ok(kernel.with_scratch(scratch))
     }
+
+    /// Returns the number of blocks that share the chunks of a tile of rows: enough for all resident blocks of the
+    /// device, at most one per chunk.
+    fn blocks(&self, chunks: usize, tiles: usize, a: &Attention<'_>) -> usize {
+        let [_, _, kv_heads, streams] = a.k.max_dims;
+        let others = tiles.saturating_mul(kv_heads).saturating_mul(streams);
+        let resident = a.multiprocessors.max(1) as usize * RESIDENT as usize;
+        resident.div_ceil(others.max(1)).clamp(1, chunks)
+    }
 }
 
-fn tile_bytes(keys: Tile, values: Tile) -> usize {
-    (STAGES * keys.bytes.max(values.bytes)).max(MIN_TILE_BYTES)
+/// Returns the bytes of all tiles in shared memory. The teams of a block add their values in this memory.
+fn stages(keys: Tile, values: Tile, rows: usize, dv: usize) -> usize {
+    let pieces = dv.div_ceil(8).max(1);
+    let teams = CHUNK / pieces;
+    let kept = match rows <= WHOLE_ROWS {
+        true => teams,
+        false => teams.div_ceil(2),
+    };
+    (STAGES * keys.bytes.max(values.bytes)).max(rows * kept * pieces * 32)
+}
+
+/// Returns the bytes of the scores, the queries and the tiles.
+fn shared_bytes(dk: usize, rows: usize, stages: usize) -> usize {
+    4 * rows * (dk.next_multiple_of(8) + CHUNK) + stages
 }
