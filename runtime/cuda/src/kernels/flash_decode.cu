@@ -1,9 +1,5 @@
 // Attention of few tokens: blocks share the cells of a KV head. A block computes query heads of one KV head.
 
-// The number of chunks in a group. The last block of a group joins the results of the group; the last block of all
-// joins the groups.
-enum { FAN = 16 };
-
 struct DecodeParams {
     float scale;
     float softcap;
@@ -14,8 +10,11 @@ struct DecodeParams {
     u32 lanes[2];
     // The bytes of a tile in shared memory.
     u32 stage;
-    // The tiles of rows, and the blocks that share the chunks of a tile.
-    u32 tiles, blocks;
+    // The tiles of rows.
+    u32 tiles;
+    // A group has `1 << fan` chunks. The last block of a group joins the results of the group; the last block of all
+    // joins the groups. Groups and chunks of a group are at most `CHUNK`.
+    u32 fan;
     // The slope of each head follows.
 };
 
@@ -32,20 +31,19 @@ struct DecodeRow {
 // Sizes and addresses of a block, in shared memory. Partial results have `width` values, a maximum and a sum for each
 // row and chunk.
 struct DecodeBlock {
-    u32 dk, dv, own, cells, chunks, width, stage;
+    u32 dk, dv, own, cells, chunks, width, stage, fan;
     // `pieces` pieces of eight values have a row. `threads * inverse / 65536` is `threads / pieces` for up to 128 threads.
     u32 pieces, inverse;
     float scale, softcap, cap;
     u64 query_step, mask_step, y_step;
     float *values, *ends;
     u32* counters;
-    DEVICE_MEMBER u32 wide() const { return (dk + 7) / 8 * 8; }
     DEVICE_MEMBER float* values_of(u32 r, u32 chunk) const { return values + (u64)(r * chunks + chunk) * width; }
     DEVICE_MEMBER float* ends_of(u32 r, u32 chunk) const { return ends + (u64)(r * chunks + chunk) * 2; }
 };
 
 // The threads of a block by the values that they add. A thread has one piece of eight values, and every `teams`-th
-// cell. Partial sums of two teams, `half` teams apart, are added first.
+// cell. Partial sums of two teams, `half` teams apart, are added first. The number of teams is even, or 1.
 struct DecodeTeams {
     u32 pieces, teams, half, team, piece;
 };
@@ -53,7 +51,8 @@ struct DecodeTeams {
 DEVICE DecodeTeams decode_teams(const DecodeBlock& b) {
     DecodeTeams t;
     t.pieces = b.pieces;
-    t.teams = CHUNK * b.inverse >> 16;
+    u32 teams = CHUNK * b.inverse >> 16;
+    t.teams = teams > 1 ? teams / 2 * 2 : 1;
     t.half = (t.teams + 1) / 2;
     t.team = threadIdx.x * b.inverse >> 16;
     t.piece = threadIdx.x - t.team * t.pieces;
@@ -65,19 +64,17 @@ struct DecodeRange {
     u32 from, count, step;
 };
 
-// Loads the masks of a cell per thread to `scores`; rows of a cell are adjacent. Sets bit `i` of `seen` if a row sees
-// cell `i`.
-template <class M, int R> DEVICE void load_masks(const DecodeRow* rows, u64 step, u32 cell, u32 cells, float* scores, u32* seen) {
+// Loads the masks of a cell per thread to `scores`; rows of a cell are adjacent. Bit `r` of `fresh` is 0 if row `r` has
+// the mask of the row before. Sets bit `i` of `seen` if a row sees cell `i`.
+template <class M, int R> DEVICE void load_masks(const DecodeRow* rows, u32 fresh, u64 step, u32 cell, u32 cells, float* scores, u32* seen) {
     float m[R];
-    const u8* before = nullptr;
     bool any = false;
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        const u8* mask = rows[r].mask;
         m[r] = r ? m[r ? r - 1 : 0] : minus_infinity();
-        // Heads of a token often share a mask.
-        if (mask != before) m[r] = mask && cell < cells ? M::at(mask + cell * step, 0) : minus_infinity();
-        before = mask;
+        if (!(fresh >> r & 1)) continue;
+        const u8* mask = rows[r].mask;
+        m[r] = mask && cell < cells ? M::at(mask + cell * step, 0) : minus_infinity();
     }
 #pragma unroll
     for (int r = 0; r < R; r++) {
@@ -103,24 +100,25 @@ template <int CELLS> DEVICE u32 seen_tiles(const u32* seen) {
 // its row.
 template <class K, int R, int CELLS>
 DEVICE void score_tile(const CacheTiles& k, const DecodeBlock& b, const u8* tile, u32 cell, const float* query, const DecodeRow* rows, float* scores) {
-    const u32 side = CELLS / WARPS, slices = 32 / side;
-    u32 slice = threadIdx.x % 32 / side, own = threadIdx.x / 32 * side + threadIdx.x % side, dk = b.dk, wide = b.wide();
+    const u32 side = CELLS / WARPS, slices = 32 / side, PIECE = 8 * R + 4;
+    u32 slice = threadIdx.x % 32 / side, own = threadIdx.x / 32 * side + threadIdx.x % side, dk = b.dk, pieces = (dk + 7) / 8;
     const u8* row = tile + own * k.stride + k.offset(cell + own);
     float sums[R];
 #pragma unroll
     for (int r = 0; r < R; r++) sums[r] = 0.0f;
+    const float* x = query + slice * PIECE;
 #pragma unroll 1
-    for (u32 piece = slice; piece < wide / 8; piece += slices) {
+    for (u32 piece = slice; piece < pieces; piece += slices, x += slices * PIECE) {
         float e[8];
         Eight<K>::of(row, piece, dk, e);
-        const float* x = query + 8 * piece;
 #pragma unroll
-        for (int r = 0; r < R; r++, x += wide) {
-            float4 a = ((const float4*)x)[0], c = ((const float4*)x)[1];
+        for (int r = 0; r < R; r++) {
+            float4 a = ((const float4*)x)[2 * r], c = ((const float4*)x)[2 * r + 1];
             sums[r] = fmaf(e[3], a.w, fmaf(e[2], a.z, fmaf(e[1], a.y, fmaf(e[0], a.x, sums[r]))));
             sums[r] = fmaf(e[7], c.w, fmaf(e[6], c.z, fmaf(e[5], c.y, fmaf(e[4], c.x, sums[r]))));
         }
     }
+    __syncwarp();
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
@@ -185,14 +183,17 @@ template <int R> DEVICE void load_weights(const float* from, float* w) {
 template <class V, int R, int CELLS>
 DEVICE void add_tile(const CacheTiles& v, u32 dv, const DecodeTeams& t, const u8* tile, u32 cell, const float* weights, float (*out)[8]) {
     if (t.team >= t.teams) return;
+    const u8* row = tile + t.team * v.stride;
+    const float* own = weights + t.team * R;
+    u32 stride = t.teams * v.stride, turn = t.teams * v.turn, phase = v.phase + (cell + t.team) * v.turn;
 #pragma unroll 1
-    for (u32 c = t.team; c < CELLS; c += t.teams) {
+    for (u32 c = t.team; c < CELLS; c += t.teams, row += stride, own += t.teams * R, phase += turn) {
         float w[R], any = 0.0f, e[8];
-        load_weights<R>(weights + c * R, w);
+        load_weights<R>(own, w);
 #pragma unroll
         for (int r = 0; r < R; r++) any = w[r] != 0.0f ? 1.0f : any;
         if (any == 0.0f) continue;
-        Eight<V>::of(tile + c * v.stride + v.offset(cell + c), t.piece, dv, e);
+        Eight<V>::of(row + phase % 16, t.piece, dv, e);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             if (w[r] == 0.0f) continue;
@@ -223,7 +224,7 @@ template <int R> DEVICE void store_teams(const DecodeTeams& t, float* room, cons
     }
     if (t.team >= kept) return;
     float4* own = (float4*)room + (t.team * t.pieces + t.piece) * 2;
-    bool paired = R > WHOLE_ROWS && t.team + t.half < t.teams;
+    bool paired = R > WHOLE_ROWS && t.teams > 1;
 #pragma unroll
     for (int r = 0; r < R; r++) {
         float4 a = {out[r][0], out[r][1], out[r][2], out[r][3]}, b = {out[r][4], out[r][5], out[r][6], out[r][7]};
@@ -241,9 +242,12 @@ template <int R> DEVICE float4 sum_teams(const DecodeTeams& t, const float* room
     u32 kept = R > WHOLE_ROWS ? t.half : t.teams, step = t.pieces * 8;
     const float* at = room + r * kept * step + first;
     float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
-    for (u32 n = 0; n < t.half; n++, at += step) {
+    bool pairs = R <= WHOLE_ROWS && t.teams > 1;
+    const float* other = at + t.half * step;
+#pragma unroll 2
+    for (u32 n = 0; n < t.half; n++, at += step, other += step) {
         float4 x = *(const float4*)at;
-        if (R <= WHOLE_ROWS && n + t.half < t.teams) x = plus(x, *(const float4*)(at + t.half * step));
+        if (pairs) x = plus(x, *(const float4*)other);
         sum = plus(sum, x);
     }
     return sum;
@@ -264,8 +268,9 @@ DEVICE bool last_of(u32* counter, u32 count) {
 // Returns the factor of the values of a chunk whose maximum is `top`; 0 without visible cells.
 DEVICE float kept_of(float top, float most) { return top == minus_infinity() ? 0.0f : expf(top - most); }
 
-// Computes the maximum and sum of a row over a range of chunks. A warp computes a row.
-DEVICE void join_ends(const float* at, const DecodeRange& of, float* ends) {
+// Computes the maximum and sum of a row over a range of chunks, and writes the factor of each chunk to `weights`. A warp
+// computes a row.
+DEVICE void join_ends(const float* at, const DecodeRange& of, float* weights, float* ends) {
     float top = minus_infinity(), sum = 0.0f;
 #pragma unroll 1
     for (u32 i = threadIdx.x % 32; i < of.count; i += 32) top = fmaxf(top, at[2 * i * of.step]);
@@ -275,27 +280,22 @@ DEVICE void join_ends(const float* at, const DecodeRange& of, float* ends) {
         const float* own = at + 2 * i * of.step;
         float kept = kept_of(own[0], top);
         if (kept != 0.0f) sum += own[1] * kept;
+        weights[i] = kept;
     }
     ends[0] = top;
     ends[1] = warp_sum(sum);
+    __syncwarp();
 }
 
-// Joins four values of a row over a range of chunks with maximum `top`. All lanes must call it. The values of a chunk
-// without visible cells are not written.
-DEVICE float4 join_four(const float* at, const float* from, u32 width, const DecodeRange& of, float top, bool real) {
+// Joins four values of a row over a range of chunks. The values of a chunk without visible cells are not written.
+DEVICE float4 join_four(const float* from, u32 width, const DecodeRange& of, const float* weights) {
     u64 step = (u64)of.step * width;
     float4 e = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 1
-    for (u32 first = 0; first < of.count; first += 32) {
-        u32 own = first + threadIdx.x % 32, count = min(of.count - first, 32u);
-        float kept = own < of.count ? kept_of(at[2 * own * of.step], top) : 0.0f;
 #pragma unroll 4
-        for (u32 i = 0; i < count; i++, from += step) {
-            float k = __shfl_sync(0xffffffffu, kept, i);
-            float4 x = e;
-            if (real) x = *(const float4*)from;
-            if (real && k != 0.0f) e = {fmaf(k, x.x, e.x), fmaf(k, x.y, e.y), fmaf(k, x.z, e.z), fmaf(k, x.w, e.w)};
-        }
+    for (u32 i = 0; i < of.count; i++, from += step) {
+        float k = weights[i];
+        float4 x = *(const float4*)from;
+        if (k != 0.0f) e = {fmaf(k, x.x, e.x), fmaf(k, x.y, e.y), fmaf(k, x.z, e.z), fmaf(k, x.w, e.w)};
     }
     return e;
 }
@@ -320,6 +320,7 @@ template <class Y, int T> DEVICE void put_four(const DecodeRow& row, float facto
         e[j] = factor != 0.0f && first + j < dv ? e[j] * factor : 0.0f;
         if (first + j < dv) Y::put(to, &e[j]);
     }
+    __syncwarp();
     if (T) put_terms(e, (row.column + first) / 32, row.terms, real);
 }
 
@@ -333,21 +334,22 @@ struct DecodeShared {
     float* ends;
 };
 
-// Starts to copy the queries to shared memory. A warp copies a row.
+// Starts to copy the queries to shared memory. A piece has eight elements of each row. A warp copies a row.
 template <class Q, int R> DEVICE void load_queries(const DecodeShared& s) {
-    u32 dk = s.block->dk, wide = s.block->wide(), lane = threadIdx.x % 32;
+    const u32 PIECE = 8 * R + 4;
+    u32 dk = s.block->dk, lane = threadIdx.x % 32;
     u64 step = s.block->query_step;
 #pragma unroll 1
     for (u32 r = threadIdx.x / 32; r < R; r += WARPS) {
         const u8* from = s.rows[r].query;
-        float* to = s.query + r * wide;
-        if (IsFloat<Q>::YES && from && step == 4 && dk == wide && (u64)from % 16 == 0) {
+        float* to = s.query + r * 8;
+        if (IsFloat<Q>::YES && from && step == 4 && dk % 8 == 0 && (u64)from % 16 == 0) {
 #pragma unroll 1
-            for (u32 i = lane; i < dk / 4; i += 32) cp_async16(to + 4 * i, from + 16 * i);
+            for (u32 i = lane; i < dk / 4; i += 32) cp_async16(to + i / 2 * PIECE + i % 2 * 4, from + 16 * i);
             continue;
         }
 #pragma unroll 1
-        for (u32 i = lane; i < wide; i += 32) to[i] = from && i < dk ? Q::at(from + i / Q::LEN * step, i % Q::LEN) : 0.0f;
+        for (u32 i = lane; i < (dk + 7) / 8 * 8; i += 32) to[i / 8 * PIECE + i % 8] = from && i < dk ? Q::at(from + i / Q::LEN * step, i % Q::LEN) : 0.0f;
     }
 }
 
@@ -409,14 +411,15 @@ DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const De
     const DecodeBlock& b = *s.block;
     u32 lane = threadIdx.x % 32, width = b.width;
     float *at = b.ends_of(r, of.from), *to = b.values_of(r, of.from), ends[2] = {s.ends[2 * r], s.ends[2 * r + 1]};
-    if (level) join_ends(at, of, ends);
+    float* weights = s.scores + r * CHUNK;
+    if (level) join_ends(at, of, weights, ends);
     float factor = last ? last_factor(ends[0], ends[1], s.rows[r].sink) : 0.0f;
     // All lanes run the same number of iterations.
 #pragma unroll 1
     for (u32 first = 4 * lane; first - 4 * lane < width; first += 128) {
         bool real = first < width;
         float4 e = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (level) e = join_four(at, to + first, width, of, ends[0], real);
+        if (level && real) e = join_four(to + first, width, of, weights);
         if (!level && real && seen) e = sum_teams<R>(teams, (const float*)s.stages, r, first);
         if (last)
             put_four<Y, T>(s.rows[r], factor, b.y_step, first, b.dv, e, real);
@@ -431,7 +434,7 @@ DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const De
 // Finishes a chunk. The last block of a group of chunks joins the group at level 1. The last of these blocks joins the
 // groups at level 2.
 template <class Y, int T, int R> DEVICE void finish_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 chunk, bool seen) {
-    u32 chunks = s.block->chunks, fans = (chunks + FAN - 1) / FAN, fan = chunk / FAN;
+    u32 chunks = s.block->chunks, shift = s.block->fan, each = 1u << shift, fans = (chunks + each - 1) >> shift, fan = chunk >> shift;
     DecodeRange of = {chunk, 1, 1};
 #pragma unroll 1
     for (u32 level = 0;; level++) {
@@ -440,35 +443,69 @@ template <class Y, int T, int R> DEVICE void finish_chunk(const DecodeShared& s,
         for (u32 r = threadIdx.x / 32; r < s.block->own; r += WARPS) finish_row<Y, T, R>(s, teams, of, level, seen, last, r);
         if (last) return;
         u32 arrivals = fans, counter = fans;
-        if (level == 0) arrivals = min(chunks - fan * FAN, (u32)FAN), counter = fan;
+        if (level == 0) arrivals = min(chunks - fan * each, each), counter = fan;
         if (!last_of(s.block->counters + counter, arrivals)) return;
-        of = {level ? 0 : fan * FAN, arrivals, level ? FAN : 1};
+        of = {level ? 0 : fan * each, arrivals, level ? each : 1};
     }
 }
 
-// What a block needs of a row: addresses and factors.
-template <class S, int T> DEVICE DecodeRow decode_row(const View* v, const DecodeParams& p, const float* slopes, u32 n, u32 group) {
+// Returns `n` modulo `count`. The quotient is usually 0, so that a loop is shorter than a division.
+DEVICE u32 remainder_of(u32 n, u32 count) {
+    if (count == 1) return 0;
+    while (n >= count) n -= count;
+    return n;
+}
+
+// The row, head and token of a lane.
+struct DecodePlace {
+    u32 head, token, stream;
+    // True if the row exists; true if it is the first of a token in the block.
+    bool real, first;
+};
+
+template <int R> DEVICE DecodePlace decode_place(const View* v, u32 group, u32 tile, u32 stream) {
+    DecodePlace p;
+    u32 n = tile * R + threadIdx.x % 32;
+    p.token = 0;
+    p.stream = stream;
+    p.real = n < group * v[0].ne[1] && threadIdx.x % 32 < R;
+    for (; p.real && n >= group; n -= group) p.token++;
+    p.head = blockIdx.y * group + n;
+    p.first = n == 0;
+    return p;
+}
+
+// Writes the queries, masks and factors of rows. Returns a bit for each row that does not share a mask with the row
+// before.
+template <class S, int R> DEVICE u32 set_sources(const View* v, const DecodeParams& p, const float* slopes, const DecodePlace& at, DecodeRow* rows) {
     const View &q = v[0], &mask = v[3];
-    const View* results = v + (p.sinks ? 5 : 4);
+    u32 lane = threadIdx.x % 32;
+    if (lane < R) {
+        DecodeRow& row = rows[lane];
+        row.query = at.real ? row_of(q, at.token, at.head, at.stream) : nullptr;
+        row.mask = at.real ? row_of(mask, at.token, remainder_of(at.head, mask.ne[2]), remainder_of(at.stream, mask.ne[3])) : nullptr;
+        row.slope = at.real ? slopes[at.head] : 0.0f;
+        row.sink = p.sinks && at.real ? S::at(v[4].at + at.head * v[4].nb[0], 0) : minus_infinity();
+    }
+    return __ballot_sync(0xffffffffu, lane == 0 || !at.real || at.first || mask.ne[2] != 1);
+}
+
+// Writes the addresses of results.
+template <int T, int R> DEVICE void set_results(const View* v, const View* results, const DecodePlace& at, DecodeRow* rows) {
     const View &y = results[0], &made = results[T];
-    u32 token = n / group, head = blockIdx.y * group + n - token * group, stream = blockIdx.z;
-    DecodeRow row;
-    row.query = row_of(q, token, head, stream);
-    row.mask = row_of(mask, token, mask.ne[2] == 1 ? 0 : head % mask.ne[2], mask.ne[3] == 1 ? 0 : stream % mask.ne[3]);
-    row.y = row_of(y, head, token, stream);
-    row.terms = made.at + ((u64)stream * q.ne[1] + token) * made.nb[1];
-    row.column = head * v[2].ne[0];
-    row.slope = slopes[head];
-    row.sink = p.sinks ? S::at(v[4].at + head * v[4].nb[0], 0) : minus_infinity();
-    return row;
+    if (!at.real) return;
+    DecodeRow& row = rows[threadIdx.x % 32];
+    row.y = row_of(y, at.head, at.token, at.stream);
+    row.terms = made.at + ((u64)at.stream * v[0].ne[1] + at.token) * made.nb[1];
+    row.column = at.head * v[2].ne[0];
 }
 
 // The views of the counters and partial results follow the results.
-template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const DecodeParams& p, u32 group, u32 tile) {
+template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const DecodeParams& p, u32 group, u32 tile, u32 stream) {
     const View &q = v[0], &k = v[1];
     const View* results = v + (p.sinks ? 5 : 4);
     u32 count = group * q.ne[1], tiles = (count + R - 1) / R, first = tile * R;
-    u64 unit = (u64)blockIdx.z * k.ne[2] + blockIdx.y;
+    u64 unit = (u64)stream * k.ne[2] + blockIdx.y;
     DecodeBlock b;
     b.dk = q.ne[0];
     b.dv = v[2].ne[0];
@@ -479,6 +516,7 @@ template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const Dec
     b.pieces = (b.dv + 7) / 8;
     b.inverse = (65535 + b.pieces) / b.pieces;
     b.stage = p.stage;
+    b.fan = p.fan;
     b.scale = p.scale;
     b.softcap = p.softcap;
     b.cap = p.cap;
@@ -489,7 +527,7 @@ template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const Dec
     b.values = (float*)results[2 + T].at;
     b.ends = b.values + (u64)q.ne[3] * k.ne[2] * count * b.chunks * b.width + row * 2;
     b.values += row * b.width;
-    b.counters = (u32*)results[1 + T].at + (unit * tiles + tile) * ((b.chunks + FAN - 1) / FAN + 1);
+    b.counters = (u32*)results[1 + T].at + (unit * tiles + tile) * (((b.chunks + (1u << p.fan) - 1) >> p.fan) + 1);
     return b;
 }
 
@@ -500,32 +538,37 @@ template <class Q, class K, class V, class M, class S, class Y, int T, int R, in
     SHARED(DecodeRow, rows, R);
     SHARED(CacheTiles, caches, 2);
     SHARED(float, ends, 2 * R);
-    SHARED(u32, seen, WARPS);
+    SHARED(u32, seen, WARPS + 1);
     const View &q = v[0], &k = v[1];
     const DecodeParams& p = *(const DecodeParams*)params;
-    u32 chunk = blockIdx.x / p.tiles, tile = blockIdx.x - chunk * p.tiles, chunks = max((k.ne[1] + CHUNK - 1) / CHUNK, 1u);
-    if (chunk >= chunks || q.ne[1] == 0 || q.ne[2] == 0 || v[2].ne[0] == 0 || blockIdx.y >= k.ne[2] || blockIdx.z >= q.ne[3]) return;
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    if (warp == 0 || (warp == 3 && lane == 0)) {
-        u32 group = q.ne[2] / k.ne[2], n = tile * R + lane;
-        if (warp == 3)
-            block[0] = decode_block<T, R>(v, p, group, tile);
-        else if (lane < R)
-            rows[lane] = n < group * q.ne[1] ? decode_row<S, T>(v, p, (const float*)(params + sizeof(DecodeParams)), n, group) : DecodeRow{};
-    } else if (lane == 0) {
-        bool keys = warp == 1;
-        u32 len = keys ? K::LEN : V::LEN, bytes = keys ? K::BYTES : V::BYTES;
-        caches[warp - 1] = cache_tiles(cache_rows(v[warp], len, bytes, blockIdx.y, blockIdx.z), keys ? KC : VC, bytes, p.lanes[warp - 1]);
+    u32 chunk = blockIdx.x, chunks = max((k.ne[1] + CHUNK - 1) / CHUNK, 1u), kv_heads = k.ne[2];
+    if (chunk >= chunks || q.ne[1] == 0 || q.ne[2] == 0 || v[2].ne[0] == 0 || blockIdx.y >= kv_heads) return;
+    u32 tile = blockIdx.z, stream = 0, warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = q.ne[2] / kv_heads;
+    for (; tile >= p.tiles; tile -= p.tiles) stream++;
+    if (stream >= q.ne[3]) return;
+    if (warp < 2) {
+        DecodePlace at = decode_place<R>(v, group, tile, stream);
+        if (warp == 0)
+            set_results<T, R>(v, v + (p.sinks ? 5 : 4), at, rows);
+        else
+            seen[WARPS] = set_sources<S, R>(v, p, (const float*)(params + sizeof(DecodeParams)), at, rows);
+    } else if (warp == 2) {
+        if (lane == 0) block[0] = decode_block<T, R>(v, p, group, tile, stream);
+    } else if (lane < 2) {
+        u32 len = lane ? V::LEN : K::LEN, bytes = lane ? V::BYTES : K::BYTES;
+        caches[lane] = cache_tiles(cache_rows(v[1 + lane], len, bytes, blockIdx.y, stream), lane ? VC : KC, bytes, p.lanes[lane]);
     }
     __syncthreads();
     if (block[0].own == 0) return;
-    const DecodeShared s = {shared, shared + R * CHUNK, (u8*)(shared + R * (CHUNK + block[0].wide())), block, rows, caches, ends};
+    float* query = shared + R * CHUNK;
+    const DecodeShared s = {shared, query, (u8*)(query + (block[0].dk + 7) / 8 * (8 * R + 4)), block, rows, caches, ends};
     load_queries<Q, R>(s);
     const DecodeTeams teams = decode_teams(block[0]);
+    u32 fresh = seen[WARPS];
 #pragma unroll 1
-    for (; chunk < chunks; chunk += p.blocks) {
+    for (; chunk < chunks; chunk += gridDim.x) {
         u32 base = chunk * CHUNK;
-        load_masks<M, R>(rows, block[0].mask_step, base + threadIdx.x, block[0].cells, s.scores, seen);
+        load_masks<M, R>(rows, fresh, block[0].mask_step, base + threadIdx.x, block[0].cells, s.scores, seen);
         if (threadIdx.x < 2 * R) ends[threadIdx.x] = threadIdx.x % 2 ? 0.0f : minus_infinity();
         __syncthreads();
         bool any = attend_chunk<K, V, R, KC, VC>(s, teams, base, seen);

@@ -12,7 +12,8 @@ pub(super) const TOKENS: usize = 8;
 
 /// The number of cells per chunk, and of threads per block.
 const CHUNK: usize = 128;
-const FAN: usize = 16;
+/// The logarithm of the minimum number of chunks per group.
+const FAN: u32 = 4;
 /// The number of tiles in shared memory: one tile is read while other tiles are loaded.
 const STAGES: usize = 3;
 /// The maximum bytes of a tile.
@@ -63,7 +64,7 @@ impl FlashDecode {
     pub(super) fn of(a: &Attention<'_>) -> Option<FlashDecode> {
         let [dk, tokens, heads, streams] = a.q.max_dims;
         let kv_heads = a.k.max_dims[2];
-        if kv_heads > GRID || streams > GRID || a.v.max_dims[0] > MAX_V_WIDTH {
+        if kv_heads > GRID || a.v.max_dims[0] > MAX_V_WIDTH {
             return None;
         }
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
@@ -72,7 +73,9 @@ impl FlashDecode {
         let fits = |rows: &usize| shared_bytes(dk, *rows, stages(keys, values, *rows, dv)) <= SHARED;
         let most = of_head.clamp(1, ROWS).next_power_of_two();
         let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
-        Some(FlashDecode {
+        let tiles = of_head.div_ceil(rows).max(1);
+        let fits_grid = streams.max(1).checked_mul(tiles).is_some_and(|n| n <= GRID);
+        fits_grid.then_some(FlashDecode {
             keys,
             values,
             rows,
@@ -87,26 +90,23 @@ impl FlashDecode {
         let tiles = self.of_head.div_ceil(self.rows).max(1);
         let blocks = self.blocks(chunks, tiles, a);
         let stage = self.keys.bytes.max(self.values.bytes);
+        let fan = fan(chunks).ok_or("the cache has too many cells")?;
         let mut params = a.params().f32(a.op.scale / a.op.softcap);
         for size in [
-            self.keys.lanes.ilog2() as usize,
-            self.values.lanes.ilog2() as usize,
-            stage,
-            tiles,
-            blocks,
+            self.keys.lanes.ilog2(),
+            self.values.lanes.ilog2(),
+            stage as u32,
+            tiles as u32,
+            fan,
         ] {
-            params = params.u32(size as u32);
+            params = params.u32(size);
         }
         let room = stages(self.keys, self.values, self.rows, a.v.max_dims[0]);
-        let grid = blocks
-            .checked_mul(tiles)
-            .and_then(|n| u32::try_from(n).ok())
-            .filter(|n| *n <= u32::MAX / 2);
         let geometry = Geometry {
             grid: [
-                grid.ok_or("the batch has too many rows")?,
+                blocks as u32,
                 kv_heads.max(1) as u32,
-                streams.max(1) as u32,
+                (streams.max(1) * tiles) as u32,
             ],
             threads: CHUNK as u32,
             shared_bytes: shared_bytes(dk, self.rows, room) as u32,
@@ -116,7 +116,7 @@ impl FlashDecode {
         debug_assert_eq!(rows, (streams * heads * a.q.max_dims[1]) as u64);
         let of_row = 4 * (a.v.max_dims[0].next_multiple_of(4) + 2) as u64;
         let scratch = Scratch {
-            counters: units * 4 * (chunks.div_ceil(FAN) as u64 + 1),
+            counters: units * 4 * (chunks.div_ceil(1 << fan) as u64 + 1),
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
         let mut instance = a.instance(FAMILY, "flash_decode");
@@ -149,7 +149,13 @@ fn stages(keys: Tile, values: Tile, rows: usize, dv: usize) -> usize {
     (STAGES * keys.bytes.max(values.bytes)).max(rows * kept * pieces * 32)
 }
 
-/// Returns the bytes of the scores, the queries and the tiles.
+/// Returns the bytes of the scores, the queries and the tiles. A piece of queries has eight elements of each row, and four
+/// more floats, so that pieces begin in different banks.
 fn shared_bytes(dk: usize, rows: usize, stages: usize) -> usize {
-    4 * rows * (dk.next_multiple_of(8) + CHUNK) + stages
+    4 * (rows * CHUNK + dk.div_ceil(8) * (8 * rows + 4)) + stages
+}
+
+/// Returns the logarithm of the number of chunks per group; `None` if a group or the groups exceed a chunk's threads.
+fn fan(chunks: usize) -> Option<u32> {
+    (FAN..=CHUNK.ilog2()).find(|fan| chunks.div_ceil(1 << fan) <= CHUNK)
 }
