@@ -78,6 +78,8 @@ DEVICE void two_reals(Bf16, u32 w, float* out) {
     out[0] = u2f(w << 16);
     out[1] = u2f(w & 0xffff0000u);
 }
+// Other types are not decoded from words.
+template <class T> DEVICE void two_reals(T, u32, float*) {}
 DEVICE void four_words(F32, const uint4& w, float* out) {
     out[0] = u2f(w.x);
     out[1] = u2f(w.y);

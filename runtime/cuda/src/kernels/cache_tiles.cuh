@@ -7,74 +7,95 @@ enum { CHUNK = 128, WARPS = CHUNK / 32, STAGES = 3 };
 // The rows of one KV head and stream, in shared memory.
 struct CacheTiles {
     CacheRows rows;
-    // The cells per tile, and the bytes of a block of elements. `1 << lanes` adjacent lanes copy a row.
-    u32 cells, block, lanes;
+    // The distance in memory between two rows that a thread copies.
+    u64 leap;
     // The distance between rows in shared memory, and the 16-byte windows that cover a row.
     u32 stride, windows;
-    // The address of the first row and the distance between rows, modulo 16; 0 if blocks are not adjacent.
+    // The address of the first row and the distance between rows, modulo 16; 0 if blocks are copied one by one.
     u32 phase, turn;
-    // True if all rows have the same phase and their windows lie within the tensor.
-    u32 even;
-
-    // Returns the offset of a row within its slot.
-    DEVICE_MEMBER u32 offset(u32 cell) const { return (phase + cell * turn) % 16; }
+    // The bytes of a block, and the blocks of a row with blocks of zeros up to a multiple of eight elements.
+    u32 block, blocks;
+    // True if all rows have the same phase and their windows lie within the tensor. True if blocks are copied one by one.
+    u32 even, single;
 };
 
-DEVICE CacheTiles cache_tiles(const CacheRows& rows, u32 cells, u32 block, u32 lanes) {
+// A block has `len` elements and `bytes` bytes. Rows of single elements are aligned in shared memory, so that a load
+// returns several elements; their blocks are copied one by one if that needs another phase.
+DEVICE CacheTiles cache_tiles(const View& v, u32 len, u32 bytes, u32 kv, u32 stream, u32 lanes) {
     CacheTiles c;
-    c.rows = rows;
-    c.block = block;
-    c.cells = cells;
-    c.lanes = lanes;
-    c.stride = staged_stride(rows.bytes);
-    c.phase = rows.gap ? 0 : (u32)(u64)rows.at % 16;
-    c.turn = rows.gap ? 0 : (u32)rows.step % 16;
-    c.windows = (c.phase + rows.bytes + 15) / 16;
-    const u8 *first = rows.at - c.phase, *last = first + (u64)(rows.cells - 1) * rows.step;
-    c.even = !rows.gap && c.turn == 0 && first >= rows.begin && last + 16 * c.windows <= rows.end;
+    c.rows = cache_rows(v, len, bytes, kv, stream);
+    const CacheRows& r = c.rows;
+    c.leap = r.step * (CHUNK / lanes);
+    c.block = bytes;
+    c.blocks = len == 1 ? (r.blocks + 7) / 8 * 8 : r.blocks;
+    c.stride = staged_stride(r.bytes);
+    c.phase = (u32)(u64)r.at % 16;
+    c.turn = (u32)r.step % 16;
+    c.single = r.gap || (len == 1 && (c.phase || c.turn || c.blocks != r.blocks));
+    if (c.single) c.phase = c.turn = 0;
+    c.windows = (c.phase + r.bytes + 15) / 16;
+    const u8 *first = r.at - c.phase, *last = first + (u64)(r.cells - 1) * r.step;
+    c.even = !c.single && c.turn == 0 && first >= r.begin && last + 16 * c.windows <= r.end;
     return c;
 }
 
 // Copies rows at any address. A window that crosses an end of the tensor is copied in halves of words.
-DEVICE void stage_any(const CacheTiles& t, u32 first, u32 n, u8* to) {
+DEVICE void stage_any(const CacheTiles& t, u32 first, u32 n, u32 lanes, u8* to) {
     const CacheRows& r = t.rows;
+    u32 unit = t.single ? t.block : 16;
+    u64 step = t.single && r.gap ? r.gap : unit;
 #pragma unroll 1
-    for (u32 c = threadIdx.x >> t.lanes; c < n; c += CHUNK >> t.lanes) {
+    for (u32 c = threadIdx.x / lanes; c < n; c += CHUNK / lanes) {
         const u8* row = r.at + (first + c) * r.step;
-        u8* place = to + c * t.stride;
-        u32 phase = (u32)(u64)row % 16, windows = r.gap ? r.blocks : (phase + r.bytes + 15) / 16;
+        u32 phase = t.single ? 0 : (u32)(u64)row % 16, count = t.single ? t.blocks : (phase + r.bytes + 15) / 16;
 #pragma unroll 1
-        for (u32 w = threadIdx.x & ((1u << t.lanes) - 1); w < windows; w += 1u << t.lanes) {
-            const u8* from = r.gap ? row + w * r.gap : row - phase + 16 * w;
-            u8* at = place + w * (r.gap ? t.block : 16);
-            if (!r.gap && from >= r.begin && from + 16 <= r.end) {
+        for (u32 w = threadIdx.x % lanes; w < count; w += lanes) {
+            const u8* from = row - phase + w * step;
+            u8* at = to + c * t.stride + w * unit;
+            if (!t.single && from >= r.begin && from + 16 <= r.end) {
                 cp_async16(at, from);
                 continue;
             }
 #pragma unroll 1
-            for (u32 b = 0; b < (r.gap ? t.block : 16); b += 2)
-                if (r.gap || (from + b >= row && from + b < row + r.bytes)) *(u16*)(at + b) = *(const u16*)(from + b);
+            for (u32 b = 0; b < unit; b += 2) {
+                bool within = t.single ? w < r.blocks : w * 16 + b >= phase && w * 16 + b < phase + r.bytes;
+                *(u16*)(at + b) = within ? *(const u16*)(from + b) : 0;
+            }
         }
     }
 }
 
-// Starts to copy a tile to shared memory, from cell `first` on. A copy may read bytes outside the rows, but within the
-// tensor.
-DEVICE void stage_tile(const CacheTiles& t, u32 first, u8* to) {
-    u32 n = min(t.cells, t.rows.cells - first), lanes = t.lanes;
+// Starts to copy a tile of `cells` cells to shared memory, from cell `first` on. `lanes` adjacent lanes copy a row. A
+// copy may read bytes outside the rows, but within the tensor.
+DEVICE void stage_tile(const CacheTiles& t, u32 first, u32 cells, u32 lanes, u8* to) {
+    u32 n = min(cells, t.rows.cells - first), own = threadIdx.x / lanes, rows = CHUNK / lanes;
     if (!t.even) {
-        stage_any(t, first, n, to);
+        stage_any(t, first, n, lanes, to);
         return;
     }
-    u32 own = threadIdx.x >> lanes, rows = CHUNK >> lanes, stride = rows * t.stride;
-    u64 step = rows * t.rows.step;
     const u8* row = t.rows.at - t.phase + (first + own) * t.rows.step;
+    u32 stride = rows * t.stride, windows = t.windows;
+    u64 leap = t.leap;
     to += own * t.stride;
 #pragma unroll 1
-    for (u32 w = threadIdx.x & ((1u << lanes) - 1); w < t.windows; w += 1u << lanes) {
+    for (u32 w = threadIdx.x % lanes; w < windows; w += lanes) {
         const u8* from = row + 16 * w;
         u8* place = to + 16 * w;
 #pragma unroll 1
-        for (u32 c = own; c < n; c += rows, from += step, place += stride) cp_async16(place, from);
+        for (u32 c = own; c < n; c += rows, from += leap, place += stride) cp_async16(place, from);
     }
+}
+
+// Decodes elements `8 piece` to `8 piece + 8` of a row in a tile. Rows of single elements are aligned.
+template <class T> DEVICE void eight_of(const u8* row, u32 piece, float* out) {
+    if (T::LEN > 1) {
+        Eight<T>::of(row, piece, 0, out);
+        return;
+    }
+    const uint4* at = (const uint4*)(row + piece * 8 * T::BYTES);
+    uint4 w = at[0];
+    four_words(T(), w, out);
+    if (T::BYTES < 4) return;
+    w = at[1];
+    four_words(T(), w, out + 4);
 }

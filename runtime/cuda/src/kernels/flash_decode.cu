@@ -6,8 +6,6 @@ struct DecodeParams {
     u32 sinks;
     // `scale / softcap`.
     float cap;
-    // The logarithms of the lanes that copy a row of K and of V.
-    u32 lanes[2];
     // The bytes of a tile in shared memory.
     u32 stage;
     // The tiles of rows.
@@ -54,8 +52,10 @@ DEVICE DecodeTeams decode_teams(const DecodeBlock& b) {
     u32 teams = CHUNK * b.inverse >> 16;
     t.teams = teams > 1 ? teams / 2 * 2 : 1;
     t.half = (t.teams + 1) / 2;
-    t.team = threadIdx.x * b.inverse >> 16;
-    t.piece = threadIdx.x - t.team * t.pieces;
+    u32 team = threadIdx.x * b.inverse >> 16;
+    // The result of a shuffle stays in a register: the compiler does not compute it again for each cell.
+    t.team = __shfl_sync(0xffffffffu, team, threadIdx.x % 32);
+    t.piece = __shfl_sync(0xffffffffu, threadIdx.x - team * t.pieces, threadIdx.x % 32);
     return t;
 }
 
@@ -101,16 +101,16 @@ template <int CELLS> DEVICE u32 seen_tiles(const u32* seen) {
 template <class K, int R, int CELLS>
 DEVICE void score_tile(const CacheTiles& k, const DecodeBlock& b, const u8* tile, u32 cell, const float* query, const DecodeRow* rows, float* scores) {
     const u32 side = CELLS / WARPS, slices = 32 / side, PIECE = 8 * R + 4;
-    u32 slice = threadIdx.x % 32 / side, own = threadIdx.x / 32 * side + threadIdx.x % side, dk = b.dk, pieces = (dk + 7) / 8;
-    const u8* row = tile + own * k.stride + k.offset(cell + own);
+    u32 slice = threadIdx.x % 32 / side, own = threadIdx.x / 32 * side + threadIdx.x % side, pieces = (b.dk + 7) / 8;
+    const u8* row = tile + own * k.stride + (K::LEN > 1 ? (k.phase + (cell + own) * k.turn) % 16 : 0);
     float sums[R];
 #pragma unroll
     for (int r = 0; r < R; r++) sums[r] = 0.0f;
     const float* x = query + slice * PIECE;
 #pragma unroll 1
-    for (u32 piece = slice; piece < pieces; piece += slices, x += slices * PIECE) {
+    for (u32 piece = slice; piece < pieces; piece += slices, x += slices * PIECE, row += slices * 8 / K::LEN * K::BYTES) {
         float e[8];
-        Eight<K>::of(row, piece, dk, e);
+        eight_of<K>(row, slice, e);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             float4 a = ((const float4*)x)[2 * r], c = ((const float4*)x)[2 * r + 1];
@@ -181,7 +181,7 @@ template <int R> DEVICE void load_weights(const float* from, float* w) {
 
 // Adds the weighted values of the cells in a tile. Cells that a row does not see may hold NaN and are skipped.
 template <class V, int R, int CELLS>
-DEVICE void add_tile(const CacheTiles& v, u32 dv, const DecodeTeams& t, const u8* tile, u32 cell, const float* weights, float (*out)[8]) {
+DEVICE void add_tile(const CacheTiles& v, const DecodeTeams& t, const u8* tile, u32 cell, const float* weights, float (*out)[8]) {
     if (t.team >= t.teams) return;
     const u8* row = tile + t.team * v.stride;
     const float* own = weights + t.team * R;
@@ -193,7 +193,7 @@ DEVICE void add_tile(const CacheTiles& v, u32 dv, const DecodeTeams& t, const u8
 #pragma unroll
         for (int r = 0; r < R; r++) any = w[r] != 0.0f ? 1.0f : any;
         if (any == 0.0f) continue;
-        Eight<V>::of(row + phase % 16, t.piece, dv, e);
+        eight_of<V>(row + (V::LEN > 1 ? phase % 16 : 0), t.piece, e);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             if (w[r] == 0.0f) continue;
@@ -242,14 +242,14 @@ template <int R> DEVICE float4 sum_teams(const DecodeTeams& t, const float* room
     u32 kept = R > WHOLE_ROWS ? t.half : t.teams, step = t.pieces * 8;
     const float* at = room + r * kept * step + first;
     float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
-    bool pairs = R <= WHOLE_ROWS && t.teams > 1;
-    const float* other = at + t.half * step;
-#pragma unroll 2
-    for (u32 n = 0; n < t.half; n++, at += step, other += step) {
-        float4 x = *(const float4*)at;
-        if (pairs) x = plus(x, *(const float4*)other);
-        sum = plus(sum, x);
+    if (R > WHOLE_ROWS || t.teams == 1) {
+#pragma unroll 1
+        for (u32 n = 0; n < t.half; n++, at += step) sum = plus(sum, *(const float4*)at);
+        return sum;
     }
+    const float* other = at + t.half * step;
+#pragma unroll 1
+    for (u32 n = 0; n < t.half; n++, at += step, other += step) sum = plus(sum, plus(*(const float4*)at, *(const float4*)other));
     return sum;
 }
 
@@ -355,7 +355,7 @@ template <class Q, int R> DEVICE void load_queries(const DecodeShared& s) {
 
 // Computes a chunk: leaves the sums of all teams in `stages`, and maxima and sums in `ends`. The tiles of K come before
 // the tiles of V; two tiles are copied while a third is used. Returns false if no row sees a cell.
-template <class K, class V, int R, int KC, int VC>
+template <class K, class V, int R, int KC, int KL, int VC, int VL>
 DEVICE bool attend_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 base, const u32* seen) {
     const DecodeBlock& b = *s.block;
     u32 keys = seen_tiles<KC>(seen), values = KC == VC ? keys : seen_tiles<VC>(seen), keys_ahead = keys, values_ahead = values;
@@ -375,7 +375,7 @@ DEVICE bool attend_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 ba
         if (values_ahead) {
             u32 of_values = keys_ahead == 0, ahead = of_values ? values_ahead : keys_ahead;
             const CacheTiles& cache = s.caches[of_values];
-            stage_tile(cache, base + (__ffs(ahead) - 1) * cache.cells, s.stages + fill * b.stage);
+            stage_tile(cache, base + (__ffs(ahead) - 1) * (of_values ? VC : KC), of_values ? VC : KC, of_values ? VL : KL, s.stages + fill * b.stage);
             ahead &= ahead - 1;
             values_ahead = of_values ? ahead : values_ahead;
             keys_ahead = of_values ? 0 : ahead;
@@ -394,7 +394,7 @@ DEVICE bool attend_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 ba
             weigh<R>(s.scores, s.ends);
         } else {
             u32 in = (__ffs(values) - 1) * VC;
-            add_tile<V, R, VC>(s.caches[1], b.dv, teams, tile, base + in, s.scores + in * R, out);
+            add_tile<V, R, VC>(s.caches[1], teams, tile, base + in, s.scores + in * R, out);
             values &= values - 1;
         }
     }
@@ -404,48 +404,56 @@ DEVICE bool attend_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 ba
     return true;
 }
 
-// Finishes a row of a range of chunks: stores a partial result at the first chunk, or writes the result. At level 0,
-// the range is a chunk with the values of all teams in shared memory. A warp finishes a row.
+// Values of a row: of all teams in shared memory, of a range of chunks, or none if a chunk has no visible cell.
+enum { TEAMS, CHUNKS, NOTHING };
+
+// Finishes a row of a range of chunks: stores a partial result at the first chunk, or writes the result. A warp finishes
+// a row.
 template <class Y, int T, int R>
-DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const DecodeRange& of, u32 level, bool seen, bool last, u32 r) {
+DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const DecodeRange& of, u32 source, bool last, u32 r) {
     const DecodeBlock& b = *s.block;
     u32 lane = threadIdx.x % 32, width = b.width;
-    float *at = b.ends_of(r, of.from), *to = b.values_of(r, of.from), ends[2] = {s.ends[2 * r], s.ends[2 * r + 1]};
-    float* weights = s.scores + r * CHUNK;
-    if (level) join_ends(at, of, weights, ends);
+    float ends[2] = {s.ends[2 * r], s.ends[2 * r + 1]}, *weights = s.scores + r * CHUNK;
+    if (source == CHUNKS) join_ends(b.ends_of(r, of.from), of, weights, ends);
     float factor = last ? last_factor(ends[0], ends[1], s.rows[r].sink) : 0.0f;
     // All lanes run the same number of iterations.
 #pragma unroll 1
-    for (u32 first = 4 * lane; first - 4 * lane < width; first += 128) {
+    for (u32 from = 0; from < width; from += 128) {
+        u32 first = from + 4 * lane;
         bool real = first < width;
         float4 e = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (level && real) e = join_four(to + first, width, of, weights);
-        if (!level && real && seen) e = sum_teams<R>(teams, (const float*)s.stages, r, first);
+        if (real && source == TEAMS) e = sum_teams<R>(teams, (const float*)s.stages, r, first);
+        if (real && source == CHUNKS) e = join_four(b.values_of(r, of.from) + first, width, of, weights);
         if (last)
             put_four<Y, T>(s.rows[r], factor, b.y_step, first, b.dv, e, real);
-        else if (real && (level || seen))
-            *(float4*)(to + first) = e;
+        else if (real && source != NOTHING)
+            *(float4*)(b.values_of(r, of.from) + first) = e;
     }
     if (last || lane) return;
-    at[0] = ends[0];
-    at[1] = ends[1];
+    float* to = b.ends_of(r, of.from);
+    to[0] = ends[0];
+    to[1] = ends[1];
 }
 
 // Finishes a chunk. The last block of a group of chunks joins the group at level 1. The last of these blocks joins the
 // groups at level 2.
 template <class Y, int T, int R> DEVICE void finish_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 chunk, bool seen) {
-    u32 chunks = s.block->chunks, shift = s.block->fan, each = 1u << shift, fans = (chunks + each - 1) >> shift, fan = chunk >> shift;
+    const DecodeBlock& b = *s.block;
     DecodeRange of = {chunk, 1, 1};
+    bool last = b.chunks == 1;
+    u32 source = seen ? TEAMS : NOTHING;
 #pragma unroll 1
     for (u32 level = 0;; level++) {
-        bool last = of.step * of.count >= chunks;
 #pragma unroll 1
-        for (u32 r = threadIdx.x / 32; r < s.block->own; r += WARPS) finish_row<Y, T, R>(s, teams, of, level, seen, last, r);
+        for (u32 r = threadIdx.x / 32; r < b.own; r += WARPS) finish_row<Y, T, R>(s, teams, of, source, last, r);
         if (last) return;
-        u32 arrivals = fans, counter = fans;
-        if (level == 0) arrivals = min(chunks - fan * each, each), counter = fan;
-        if (!last_of(s.block->counters + counter, arrivals)) return;
-        of = {level ? 0 : fan * each, arrivals, level ? each : 1};
+        u32 each = 1u << b.fan, fans = (b.chunks + each - 1) >> b.fan, fan = level ? fans : chunk >> b.fan;
+        of.from = level ? 0 : fan * each;
+        of.count = level ? fans : min(b.chunks - of.from, each);
+        of.step = level ? each : 1;
+        last = level || fans == 1;
+        source = CHUNKS;
+        if (!last_of(b.counters + fan, of.count)) return;
     }
 }
 
@@ -475,9 +483,8 @@ template <int R> DEVICE DecodePlace decode_place(const View* v, u32 group, u32 t
     return p;
 }
 
-// Writes the queries, masks and factors of rows. Returns a bit for each row that does not share a mask with the row
-// before.
-template <class S, int R> DEVICE u32 set_sources(const View* v, const DecodeParams& p, const float* slopes, const DecodePlace& at, DecodeRow* rows) {
+// Writes the queries, masks and factors of rows. Sets bit `r` of `fresh` unless row `r` has the mask of the row before.
+template <class S, int R> DEVICE void set_sources(const View* v, const DecodeParams& p, const float* slopes, const DecodePlace& at, DecodeRow* rows, u32* fresh) {
     const View &q = v[0], &mask = v[3];
     u32 lane = threadIdx.x % 32;
     if (lane < R) {
@@ -487,7 +494,8 @@ template <class S, int R> DEVICE u32 set_sources(const View* v, const DecodePara
         row.slope = at.real ? slopes[at.head] : 0.0f;
         row.sink = p.sinks && at.real ? S::at(v[4].at + at.head * v[4].nb[0], 0) : minus_infinity();
     }
-    return __ballot_sync(0xffffffffu, lane == 0 || !at.real || at.first || mask.ne[2] != 1);
+    u32 bits = __ballot_sync(0xffffffffu, lane == 0 || !at.real || at.first || mask.ne[2] != 1);
+    if (lane == 0) *fresh = bits;
 }
 
 // Writes the addresses of results.
@@ -531,8 +539,8 @@ template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const Dec
     return b;
 }
 
-// `KC` and `VC` are the cells per tile of K and V. Each warp prepares a part of shared memory.
-template <class Q, class K, class V, class M, class S, class Y, int T, int R, int KC, int VC> DEVICE void flash_decode(const View* v, const u8* params) {
+// `KC` and `VC` are the cells per tile of K and V; `KL` and `VL` lanes copy a row. Each warp prepares a part of shared memory.
+template <class Q, class K, class V, class M, class S, class Y, int T, int R, int KC, int KL, int VC, int VL> DEVICE void flash_decode(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     SHARED(DecodeBlock, block, 1);
     SHARED(DecodeRow, rows, R);
@@ -542,7 +550,8 @@ template <class Q, class K, class V, class M, class S, class Y, int T, int R, in
     const View &q = v[0], &k = v[1];
     const DecodeParams& p = *(const DecodeParams*)params;
     u32 chunk = blockIdx.x, chunks = max((k.ne[1] + CHUNK - 1) / CHUNK, 1u), kv_heads = k.ne[2];
-    if (chunk >= chunks || q.ne[1] == 0 || q.ne[2] == 0 || v[2].ne[0] == 0 || blockIdx.y >= kv_heads) return;
+    // All sizes are loaded at once.
+    if ((chunk >= chunks) | (q.ne[1] == 0) | (q.ne[2] == 0) | (v[2].ne[0] == 0) | (blockIdx.y >= kv_heads)) return;
     u32 tile = blockIdx.z, stream = 0, warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = q.ne[2] / kv_heads;
     for (; tile >= p.tiles; tile -= p.tiles) stream++;
     if (stream >= q.ne[3]) return;
@@ -551,12 +560,12 @@ template <class Q, class K, class V, class M, class S, class Y, int T, int R, in
         if (warp == 0)
             set_results<T, R>(v, v + (p.sinks ? 5 : 4), at, rows);
         else
-            seen[WARPS] = set_sources<S, R>(v, p, (const float*)(params + sizeof(DecodeParams)), at, rows);
+            set_sources<S, R>(v, p, (const float*)(params + sizeof(DecodeParams)), at, rows, seen + WARPS);
     } else if (warp == 2) {
         if (lane == 0) block[0] = decode_block<T, R>(v, p, group, tile, stream);
     } else if (lane < 2) {
         u32 len = lane ? V::LEN : K::LEN, bytes = lane ? V::BYTES : K::BYTES;
-        caches[lane] = cache_tiles(cache_rows(v[1 + lane], len, bytes, blockIdx.y, stream), lane ? VC : KC, bytes, p.lanes[lane]);
+        caches[lane] = cache_tiles(v[1 + lane], len, bytes, blockIdx.y, stream, lane ? VL : KL);
     }
     __syncthreads();
     if (block[0].own == 0) return;
@@ -571,7 +580,7 @@ template <class Q, class K, class V, class M, class S, class Y, int T, int R, in
         load_masks<M, R>(rows, fresh, block[0].mask_step, base + threadIdx.x, block[0].cells, s.scores, seen);
         if (threadIdx.x < 2 * R) ends[threadIdx.x] = threadIdx.x % 2 ? 0.0f : minus_infinity();
         __syncthreads();
-        bool any = attend_chunk<K, V, R, KC, VC>(s, teams, base, seen);
+        bool any = attend_chunk<K, V, R, KC, KL, VC, VL>(s, teams, base, seen);
         finish_chunk<Y, T, R>(s, teams, chunk, any);
         __syncthreads();
     }

@@ -93,8 +93,6 @@ impl FlashDecode {
         let fan = fan(chunks).ok_or("the cache has too many cells")?;
         let mut params = a.params().f32(a.op.scale / a.op.softcap);
         for size in [
-            self.keys.lanes.ilog2(),
-            self.values.lanes.ilog2(),
             stage as u32,
             tiles as u32,
             fan,
@@ -120,7 +118,8 @@ impl FlashDecode {
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
         let mut instance = a.instance(FAMILY, "flash_decode");
-        for size in [self.rows, self.keys.cells, self.values.cells] {
+        let (k, v) = (self.keys, self.values);
+        for size in [self.rows, k.cells, k.lanes, v.cells, v.lanes] {
             instance = instance.with(size);
         }
         let instance = instance.with_launch_bounds(CHUNK as u32, RESIDENT);
