@@ -87,15 +87,28 @@ DEVICE void stage_tile(const CacheTiles& t, u32 first, u32 cells, u32 lanes, u8*
 }
 
 // Decodes elements `8 piece` to `8 piece + 8` of a row in a tile. Rows of single elements are aligned.
-template <class T> DEVICE void eight_of(const u8* row, u32 piece, float* out) {
-    if (T::LEN > 1) {
-        Eight<T>::of(row, piece, 0, out);
-        return;
+template <class T> struct TileEight {
+    // 1 if the elements are still to be multiplied by the factor that `of` returns.
+    enum { SCALED = 0 };
+    DEVICE float of(const u8* row, u32 piece, float* out) {
+        if (T::LEN > 1) {
+            Eight<T>::of(row, piece, 0, out);
+            return 1.0f;
+        }
+        const uint4* at = (const uint4*)(row + piece * 8 * T::BYTES);
+        uint4 w = at[0];
+        four_words(T(), w, out);
+        if (T::BYTES < 4) return 1.0f;
+        w = at[1];
+        four_words(T(), w, out + 4);
+        return 1.0f;
     }
-    const uint4* at = (const uint4*)(row + piece * 8 * T::BYTES);
-    uint4 w = at[0];
-    four_words(T(), w, out);
-    if (T::BYTES < 4) return;
-    w = at[1];
-    four_words(T(), w, out + 4);
-}
+};
+template <> struct TileEight<Q8_0> {
+    enum { SCALED = 1 };
+    DEVICE float of(const u8* row, u32 piece, float* out) {
+        const u8 *b = row + piece / 4 * Q8_0::BYTES, *codes = b + 2 + piece % 4 * 8;
+        scale_codes(word_at(codes) ^ 0x80808080u, word_at(codes + 4) ^ 0x80808080u, 128.0f, 1.0f, out);
+        return half_at(b);
+    }
+};

@@ -29,6 +29,7 @@ struct DecodeRow {
 // Sizes and addresses of a block, in shared memory. Partial results have `width` values, a maximum and a sum for each
 // row and chunk.
 struct DecodeBlock {
+    float zeros[4];
     u32 dk, dv, own, cells, chunks, width, stage, fan;
     // `pieces` pieces of eight values have a row. `threads * inverse / 65536` is `threads / pieces` for up to 128 threads.
     u32 pieces, inverse;
@@ -58,6 +59,9 @@ DEVICE DecodeTeams decode_teams(const DecodeBlock& b) {
     t.piece = __shfl_sync(0xffffffffu, threadIdx.x - team * t.pieces, threadIdx.x % 32);
     return t;
 }
+
+// Returns a value that all lanes have. The compiler then knows that branches on it do not divide a warp.
+DEVICE u32 same_in_warp(u32 x) { return __shfl_sync(0xffffffffu, x, 0); }
 
 // A range of `count` chunks, from `from` in steps of `step`.
 struct DecodeRange {
@@ -109,13 +113,14 @@ DEVICE void score_tile(const CacheTiles& k, const DecodeBlock& b, const u8* tile
     const float* x = query + slice * PIECE;
 #pragma unroll 1
     for (u32 piece = slice; piece < pieces; piece += slices, x += slices * PIECE, row += slices * 8 / K::LEN * K::BYTES) {
-        float e[8];
-        eight_of<K>(row, slice, e);
+        float e[8], factor = TileEight<K>::of(row, slice, e);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             float4 a = ((const float4*)x)[2 * r], c = ((const float4*)x)[2 * r + 1];
-            sums[r] = fmaf(e[3], a.w, fmaf(e[2], a.z, fmaf(e[1], a.y, fmaf(e[0], a.x, sums[r]))));
-            sums[r] = fmaf(e[7], c.w, fmaf(e[6], c.z, fmaf(e[5], c.y, fmaf(e[4], c.x, sums[r]))));
+            float sum = TileEight<K>::SCALED ? e[0] * a.x : fmaf(e[0], a.x, sums[r]);
+            sum = fmaf(e[3], a.w, fmaf(e[2], a.z, fmaf(e[1], a.y, sum)));
+            sum = fmaf(e[7], c.w, fmaf(e[6], c.z, fmaf(e[5], c.y, fmaf(e[4], c.x, sum))));
+            sums[r] = TileEight<K>::SCALED ? fmaf(factor, sum, sums[r]) : sum;
         }
     }
     __syncwarp();
@@ -141,7 +146,7 @@ DEVICE void score_tile(const CacheTiles& k, const DecodeBlock& b, const u8* tile
 template <int R> DEVICE void weigh(float* scores, float* ends) {
     u32 lane = threadIdx.x % 32;
 #pragma unroll 1
-    for (u32 r = threadIdx.x / 32; r < R; r += WARPS) {
+    for (u32 r = same_in_warp(threadIdx.x / 32); r < R; r += WARPS) {
         float s[CHUNK / 32], top = minus_infinity(), sum = 0.0f;
 #pragma unroll
         for (u32 i = 0; i < CHUNK / 32; i++) {
@@ -193,12 +198,13 @@ DEVICE void add_tile(const CacheTiles& v, const DecodeTeams& t, const u8* tile, 
 #pragma unroll
         for (int r = 0; r < R; r++) any = w[r] != 0.0f ? 1.0f : any;
         if (any == 0.0f) continue;
-        eight_of<V>(row + (V::LEN > 1 ? phase % 16 : 0), t.piece, e);
+        float factor = TileEight<V>::of(row + (V::LEN > 1 ? phase % 16 : 0), t.piece, e);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             if (w[r] == 0.0f) continue;
+            float weight = TileEight<V>::SCALED ? w[r] * factor : w[r];
 #pragma unroll
-            for (int j = 0; j < 8; j++) out[r][j] = fmaf(w[r], e[j], out[r][j]);
+            for (int j = 0; j < 8; j++) out[r][j] = fmaf(weight, e[j], out[r][j]);
         }
     }
 }
@@ -238,18 +244,18 @@ template <int R> DEVICE void store_teams(const DecodeTeams& t, float* room, cons
 }
 
 // Returns the sum of all teams for four values of a row.
-template <int R> DEVICE float4 sum_teams(const DecodeTeams& t, const float* room, u32 r, u32 first) {
+template <int R> DEVICE float4 sum_teams(const DecodeTeams& t, const float* room, const float* zeros, u32 r, u32 first) {
     u32 kept = R > WHOLE_ROWS ? t.half : t.teams, step = t.pieces * 8;
     const float* at = room + r * kept * step + first;
     float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (R > WHOLE_ROWS || t.teams == 1) {
+    bool pairs = t.teams > 1;
+    const float* other = pairs ? at + t.half * step : zeros;
+    u32 next = pairs ? step : 0;
 #pragma unroll 1
-        for (u32 n = 0; n < t.half; n++, at += step) sum = plus(sum, *(const float4*)at);
-        return sum;
+    for (u32 n = 0; n < t.half; n++, at += step, other += next) {
+        float4 x = *(const float4*)at;
+        sum = plus(sum, R > WHOLE_ROWS ? x : plus(x, *(const float4*)other));
     }
-    const float* other = at + t.half * step;
-#pragma unroll 1
-    for (u32 n = 0; n < t.half; n++, at += step, other += step) sum = plus(sum, plus(*(const float4*)at, *(const float4*)other));
     return sum;
 }
 
@@ -276,9 +282,9 @@ DEVICE void join_ends(const float* at, const DecodeRange& of, float* weights, fl
     for (u32 i = threadIdx.x % 32; i < of.count; i += 32) top = fmaxf(top, at[2 * i * of.step]);
     top = warp_max(top);
 #pragma unroll 1
-    for (u32 i = threadIdx.x % 32; i < of.count; i += 32) {
+    for (u32 i = threadIdx.x % 32; i < (of.count + 3) / 4 * 4; i += 32) {
         const float* own = at + 2 * i * of.step;
-        float kept = kept_of(own[0], top);
+        float kept = i < of.count ? kept_of(own[0], top) : 0.0f;
         if (kept != 0.0f) sum += own[1] * kept;
         weights[i] = kept;
     }
@@ -287,15 +293,23 @@ DEVICE void join_ends(const float* at, const DecodeRange& of, float* weights, fl
     __syncwarp();
 }
 
-// Joins four values of a row over a range of chunks. The values of a chunk without visible cells are not written.
+// Joins four values of a row over a range of chunks. The values of a chunk without visible cells are not written. The
+// loads of four chunks are in flight together.
 DEVICE float4 join_four(const float* from, u32 width, const DecodeRange& of, const float* weights) {
     u64 step = (u64)of.step * width;
     float4 e = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 4
-    for (u32 i = 0; i < of.count; i++, from += step) {
-        float k = weights[i];
-        float4 x = *(const float4*)from;
-        if (k != 0.0f) e = {fmaf(k, x.x, e.x), fmaf(k, x.y, e.y), fmaf(k, x.z, e.z), fmaf(k, x.w, e.w)};
+#pragma unroll 1
+    for (u32 first = 0; first < of.count; first += 4) {
+        float4 four = *(const float4*)(weights + first), x[4];
+        float k[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (u32 i = 0; i < 4; i++, from += step) {
+            x[i] = e;
+            if (k[i] != 0.0f) x[i] = *(const float4*)from;
+        }
+#pragma unroll
+        for (u32 i = 0; i < 4; i++)
+            if (k[i] != 0.0f) e = {fmaf(k[i], x[i].x, e.x), fmaf(k[i], x[i].y, e.y), fmaf(k[i], x[i].z, e.z), fmaf(k[i], x[i].w, e.w)};
     }
     return e;
 }
@@ -308,7 +322,7 @@ DEVICE float last_factor(float top, float total, float sink) {
         kept = kept_of(top, most);
         total = total * kept + expf(sink - most);
     }
-    return total > 0.0f ? kept * (1.0f / total) : 0.0f;
+    return total > 0.0f ? kept / total : 0.0f;
 }
 
 // Writes four values of a row, and their terms if `T` is 1. All lanes of a warp must call it.
@@ -358,7 +372,7 @@ template <class Q, int R> DEVICE void load_queries(const DecodeShared& s) {
 template <class K, class V, int R, int KC, int KL, int VC, int VL>
 DEVICE bool attend_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 base, const u32* seen) {
     const DecodeBlock& b = *s.block;
-    u32 keys = seen_tiles<KC>(seen), values = KC == VC ? keys : seen_tiles<VC>(seen), keys_ahead = keys, values_ahead = values;
+    u32 keys = same_in_warp(seen_tiles<KC>(seen)), values = KC == VC ? keys : same_in_warp(seen_tiles<VC>(seen)), keys_ahead = keys, values_ahead = values;
     if (!keys) return false;
     float out[R][8];
 #pragma unroll
@@ -412,7 +426,7 @@ enum { TEAMS, CHUNKS, NOTHING };
 template <class Y, int T, int R>
 DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const DecodeRange& of, u32 source, bool last, u32 r) {
     const DecodeBlock& b = *s.block;
-    u32 lane = threadIdx.x % 32, width = b.width;
+    u32 lane = threadIdx.x % 32, width = same_in_warp(b.width);
     float ends[2] = {s.ends[2 * r], s.ends[2 * r + 1]}, *weights = s.scores + r * CHUNK;
     if (source == CHUNKS) join_ends(b.ends_of(r, of.from), of, weights, ends);
     float factor = last ? last_factor(ends[0], ends[1], s.rows[r].sink) : 0.0f;
@@ -422,7 +436,7 @@ DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const De
         u32 first = from + 4 * lane;
         bool real = first < width;
         float4 e = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (real && source == TEAMS) e = sum_teams<R>(teams, (const float*)s.stages, r, first);
+        if (real && source == TEAMS) e = sum_teams<R>(teams, (const float*)s.stages, b.zeros, r, first);
         if (real && source == CHUNKS) e = join_four(b.values_of(r, of.from) + first, width, of, weights);
         if (last)
             put_four<Y, T>(s.rows[r], factor, b.y_step, first, b.dv, e, real);
@@ -440,12 +454,12 @@ DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const De
 template <class Y, int T, int R> DEVICE void finish_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 chunk, bool seen) {
     const DecodeBlock& b = *s.block;
     DecodeRange of = {chunk, 1, 1};
-    bool last = b.chunks == 1;
+    bool last = same_in_warp(b.chunks == 1);
     u32 source = seen ? TEAMS : NOTHING;
 #pragma unroll 1
     for (u32 level = 0;; level++) {
 #pragma unroll 1
-        for (u32 r = threadIdx.x / 32; r < b.own; r += WARPS) finish_row<Y, T, R>(s, teams, of, source, last, r);
+        for (u32 r = same_in_warp(threadIdx.x / 32), rows = same_in_warp(b.own); r < rows; r += WARPS) finish_row<Y, T, R>(s, teams, of, source, last, r);
         if (last) return;
         u32 each = 1u << b.fan, fans = (b.chunks + each - 1) >> b.fan, fan = level ? fans : chunk >> b.fan;
         of.from = level ? 0 : fan * each;
@@ -515,6 +529,7 @@ template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const Dec
     u32 count = group * q.ne[1], tiles = (count + R - 1) / R, first = tile * R;
     u64 unit = (u64)stream * k.ne[2] + blockIdx.y;
     DecodeBlock b;
+    for (u32 i = 0; i < 4; i++) b.zeros[i] = 0.0f;
     b.dk = q.ne[0];
     b.dv = v[2].ne[0];
     b.own = first < count ? min(count - first, (u32)R) : 0;

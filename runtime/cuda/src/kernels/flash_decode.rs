@@ -21,8 +21,11 @@ const TILE: usize = 9600;
 const ROWS: usize = 8;
 /// The number of rows up to which the values of all teams are in shared memory at once.
 const WHOLE_ROWS: usize = 4;
-/// The number of blocks per multiprocessor for which registers suffice.
-const RESIDENT: u32 = 3;
+
+/// Returns the number of blocks per multiprocessor for which registers suffice.
+fn resident(rows: usize) -> u32 {
+    if rows == ROWS { 2 } else { 3 }
+}
 const SHARED: usize = 48 << 10;
 /// The maximum width of a row of V. Each thread holds eight elements.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
@@ -122,7 +125,7 @@ impl FlashDecode {
         for size in [self.rows, k.cells, k.lanes, v.cells, v.lanes] {
             instance = instance.with(size);
         }
-        let instance = instance.with_launch_bounds(CHUNK as u32, RESIDENT);
+        let instance = instance.with_launch_bounds(CHUNK as u32, resident(self.rows));
         let kernel = kernel(instance, a.with_slopes(params)?, geometry)?;
         Ok(kernel.with_scratch(scratch))
     }
@@ -132,7 +135,7 @@ impl FlashDecode {
     fn blocks(&self, chunks: usize, tiles: usize, a: &Attention<'_>) -> usize {
         let [_, _, kv_heads, streams] = a.k.max_dims;
         let others = tiles.saturating_mul(kv_heads).saturating_mul(streams);
-        let resident = a.multiprocessors.max(1) as usize * RESIDENT as usize;
+        let resident = a.multiprocessors.max(1) as usize * resident(self.rows) as usize;
         resident.div_ceil(others.max(1)).clamp(1, chunks)
     }
 }
