@@ -73,7 +73,8 @@ impl FlashDecode {
         let of_head = heads.checked_div(kv_heads)?.checked_mul(tokens)?;
         let (keys, values) = (Tile::of(&a.k)?, Tile::of(&a.v)?);
         let dv = a.v.max_dims[0];
-        let fits = |rows: &usize| shared_bytes(dk, *rows, stages(keys, values, *rows, dv)) <= SHARED;
+        let fits =
+            |rows: &usize| shared_bytes(dk, *rows, stages(keys, values, *rows, dv)) <= SHARED;
         let most = of_head.clamp(1, ROWS).next_power_of_two();
         let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
         let tiles = of_head.div_ceil(rows).max(1);
@@ -95,11 +96,7 @@ impl FlashDecode {
         let stage = self.keys.bytes.max(self.values.bytes);
         let fan = fan(chunks).ok_or("the cache has too many cells")?;
         let mut params = a.params().f32(a.op.scale / a.op.softcap);
-        for size in [
-            stage as u32,
-            tiles as u32,
-            fan,
-        ] {
+        for size in [stage as u32, tiles as u32, fan] {
             params = params.u32(size);
         }
         let room = stages(self.keys, self.values, self.rows, a.v.max_dims[0]);

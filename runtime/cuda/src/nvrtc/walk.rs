@@ -24,8 +24,16 @@ pub fn shortest_walk(code: &[String], work: &[&str]) -> Option<usize> {
         if instruction.ends && done == work.len() {
             return Some(length);
         }
-        let further = [instruction.target, instruction.falls_through.then_some(at + 1)];
-        queue.extend(further.into_iter().flatten().map(|to| (to, done, length + 1)));
+        let further = [
+            instruction.target,
+            instruction.falls_through.then_some(at + 1),
+        ];
+        queue.extend(
+            further
+                .into_iter()
+                .flatten()
+                .map(|to| (to, done, length + 1)),
+        );
     }
     None
 }
@@ -66,7 +74,9 @@ fn instruction<'a>(line: &'a str, labels: &BTreeMap<&str, usize>) -> Instruction
         None => (None, line),
     };
     let (opcode, operands) = rest.split_once(' ').unwrap_or((rest, ""));
-    let label = operands.split_once("`(").and_then(|(_, l)| l.strip_suffix(')'));
+    let label = operands
+        .split_once("`(")
+        .and_then(|(_, l)| l.strip_suffix(')'));
     let named = label.and_then(|l| labels.get(l)).copied();
     // A call of a label of the kernel is a branch.
     let branches = opcode.starts_with("BRA") || opcode.starts_with("CALL") && named.is_some();
@@ -113,7 +123,10 @@ mod tests {
         assert_eq!(shortest_walk(&code, &["ST"]), Some(7));
         // An iteration has three instructions.
         assert_eq!(shortest_walk(&code, &["FFMA"]), Some(8));
-        assert_eq!(shortest_walk(&code, &["HFMA2|FFMA", "FFMA", "SHFL"]), Some(11));
+        assert_eq!(
+            shortest_walk(&code, &["HFMA2|FFMA", "FFMA", "SHFL"]),
+            Some(11)
+        );
         assert_eq!(shortest_walk(&code, &["CALL"]), Some(8));
         assert_eq!(shortest_walk(&code, &["SHFL", "FFMA"]), None);
     }
