@@ -498,7 +498,7 @@ template <int R> DEVICE DecodePlace decode_place(const View* v, u32 group, u32 t
 }
 
 // Writes the queries, masks and factors of rows. Sets bit `r` of `fresh` unless row `r` has the mask of the row before.
-template <class S, int R> DEVICE void set_sources(const View* v, const DecodeParams& p, const float* slopes, const DecodePlace& at, DecodeRow* rows, u32* fresh) {
+template <class S, int N, int R> DEVICE void set_sources(const View* v, const float* slopes, const DecodePlace& at, DecodeRow* rows, u32* fresh) {
     const View &q = v[0], &mask = v[3];
     u32 lane = threadIdx.x % 32;
     if (lane < R) {
@@ -506,7 +506,7 @@ template <class S, int R> DEVICE void set_sources(const View* v, const DecodePar
         row.query = at.real ? row_of(q, at.token, at.head, at.stream) : nullptr;
         row.mask = at.real ? row_of(mask, at.token, remainder_of(at.head, mask.ne[2]), remainder_of(at.stream, mask.ne[3])) : nullptr;
         row.slope = at.real ? slopes[at.head] : 0.0f;
-        row.sink = p.sinks && at.real ? S::at(v[4].at + at.head * v[4].nb[0], 0) : minus_infinity();
+        row.sink = N && at.real ? S::at(v[4].at + at.head * v[4].nb[0], 0) : minus_infinity();
     }
     u32 bits = __ballot_sync(0xffffffffu, lane == 0 || !at.real || at.first || mask.ne[2] != 1);
     if (lane == 0) *fresh = bits;
@@ -523,9 +523,8 @@ template <int T, int R> DEVICE void set_results(const View* v, const View* resul
 }
 
 // The views of the counters and partial results follow the results.
-template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const DecodeParams& p, u32 group, u32 tile, u32 stream) {
-    const View &q = v[0], &k = v[1];
-    const View* results = v + (p.sinks ? 5 : 4);
+template <int N, int T, int R> DEVICE DecodeBlock decode_block(const View* v, const DecodeParams& p, u32 group, u32 tile, u32 stream) {
+    const View &q = v[0], &k = v[1], *results = v + 4 + N;
     u32 count = group * q.ne[1], tiles = (count + R - 1) / R, first = tile * R;
     u64 unit = (u64)stream * k.ne[2] + blockIdx.y;
     DecodeBlock b;
@@ -554,45 +553,53 @@ template <int T, int R> DEVICE DecodeBlock decode_block(const View* v, const Dec
     return b;
 }
 
-// `KC` and `VC` are the cells per tile of K and V; `KL` and `VL` lanes copy a row. Each warp prepares a part of shared memory.
-template <class Q, class K, class V, class M, class S, class Y, int T, int R, int KC, int KL, int VC, int VL> DEVICE void flash_decode(const View* v, const u8* params) {
+// `N` is 1 if the row has a sink, `T` is 1 if the terms of the result are written. `KC` and `VC` are the cells per tile
+// of K and V; `KL` and `VL` lanes copy a row. First, all views are copied to shared memory with one load per thread. Then
+// each warp prepares a part of what the block needs.
+template <class Q, class K, class V, class M, class S, class Y, int T, int N, int R, int KC, int KL, int VC, int VL>
+DEVICE void flash_decode(const View* all, const u8* params) {
     DYN_SHARED(float, shared);
+    SHARED(View, v, 7 + N + T);
+    SHARED(DecodeParams, p, 1);
     SHARED(DecodeBlock, block, 1);
     SHARED(DecodeRow, rows, R);
     SHARED(CacheTiles, caches, 2);
     SHARED(float, ends, 2 * R);
     SHARED(u32, seen, WARPS + 1);
+    if (threadIdx.x < (7 + N + T) * sizeof(View) / 8)
+        ((u64*)v)[threadIdx.x] = ((const u64*)all)[threadIdx.x];
+    else if (threadIdx.x >= 96 && threadIdx.x - 96 < sizeof(DecodeParams) / 4)
+        ((u32*)p)[threadIdx.x - 96] = ((const u32*)params)[threadIdx.x - 96];
+    __syncthreads();
     const View &q = v[0], &k = v[1];
-    const DecodeParams& p = *(const DecodeParams*)params;
     u32 chunk = blockIdx.x, chunks = max((k.ne[1] + CHUNK - 1) / CHUNK, 1u), kv_heads = k.ne[2];
-    // All sizes are loaded at once.
-    if ((chunk >= chunks) | (q.ne[1] == 0) | (q.ne[2] == 0) | (v[2].ne[0] == 0) | (blockIdx.y >= kv_heads)) return;
+    if (chunk >= chunks || q.ne[1] == 0 || q.ne[2] == 0 || v[2].ne[0] == 0 || blockIdx.y >= kv_heads) return;
     u32 tile = blockIdx.z, stream = 0, warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = q.ne[2] / kv_heads;
-    for (; tile >= p.tiles; tile -= p.tiles) stream++;
+    for (; tile >= p->tiles; tile -= p->tiles) stream++;
     if (stream >= q.ne[3]) return;
     if (warp < 2) {
         DecodePlace at = decode_place<R>(v, group, tile, stream);
         if (warp == 0)
-            set_results<T, R>(v, v + (p.sinks ? 5 : 4), at, rows);
+            set_results<T, R>(v, v + 4 + N, at, rows);
         else
-            set_sources<S, R>(v, p, (const float*)(params + sizeof(DecodeParams)), at, rows, seen + WARPS);
+            set_sources<S, N, R>(v, (const float*)(params + sizeof(DecodeParams)), at, rows, seen + WARPS);
     } else if (warp == 2) {
-        if (lane == 0) block[0] = decode_block<T, R>(v, p, group, tile, stream);
+        if (lane == 0) block[0] = decode_block<N, T, R>(v, *p, group, tile, stream);
     } else if (lane < 2) {
         u32 len = lane ? V::LEN : K::LEN, bytes = lane ? V::BYTES : K::BYTES;
         caches[lane] = cache_tiles(v[1 + lane], len, bytes, blockIdx.y, stream, lane ? VL : KL);
     }
     __syncthreads();
-    if (block[0].own == 0) return;
+    if (block->own == 0) return;
     float* query = shared + R * CHUNK;
-    const DecodeShared s = {shared, query, (u8*)(query + (block[0].dk + 7) / 8 * (8 * R + 4)), block, rows, caches, ends};
+    const DecodeShared s = {shared, query, (u8*)(query + (block->dk + 7) / 8 * (8 * R + 4)), block, rows, caches, ends};
     load_queries<Q, R>(s);
-    const DecodeTeams teams = decode_teams(block[0]);
+    const DecodeTeams teams = decode_teams(*block);
     u32 fresh = seen[WARPS];
 #pragma unroll 1
     for (; chunk < chunks; chunk += gridDim.x) {
         u32 base = chunk * CHUNK;
-        load_masks<M, R>(rows, fresh, block[0].mask_step, base + threadIdx.x, block[0].cells, s.scores, seen);
+        load_masks<M, R>(rows, fresh, block->mask_step, base + threadIdx.x, block->cells, s.scores, seen);
         if (threadIdx.x < 2 * R) ends[threadIdx.x] = threadIdx.x % 2 ? 0.0f : minus_infinity();
         __syncthreads();
         bool any = attend_chunk<K, V, R, KC, KL, VC, VL>(s, teams, base, seen);

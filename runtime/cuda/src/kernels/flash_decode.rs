@@ -59,6 +59,8 @@ pub(super) struct FlashDecode {
     rows: usize,
     /// The number of rows per KV head.
     of_head: usize,
+    /// The logarithm of the number of chunks per group.
+    fan: u32,
 }
 
 impl FlashDecode {
@@ -77,6 +79,7 @@ impl FlashDecode {
             |rows: &usize| shared_bytes(dk, *rows, stages(keys, values, *rows, dv)) <= SHARED;
         let most = of_head.clamp(1, ROWS).next_power_of_two();
         let rows = [8, 4, 2, 1].into_iter().find(|n| *n <= most && fits(n))?;
+        let fan = fan(a.k.max_dims[1].div_ceil(CHUNK))?;
         let tiles = of_head.div_ceil(rows).max(1);
         let fits_grid = streams.max(1).checked_mul(tiles).is_some_and(|n| n <= GRID);
         fits_grid.then_some(FlashDecode {
@@ -84,6 +87,7 @@ impl FlashDecode {
             values,
             rows,
             of_head,
+            fan,
         })
     }
 
@@ -94,9 +98,8 @@ impl FlashDecode {
         let tiles = self.of_head.div_ceil(self.rows).max(1);
         let blocks = self.blocks(chunks, tiles, a);
         let stage = self.keys.bytes.max(self.values.bytes);
-        let fan = fan(chunks).ok_or("the cache has too many cells")?;
         let mut params = a.params().f32(a.op.scale / a.op.softcap);
-        for size in [stage as u32, tiles as u32, fan] {
+        for size in [stage as u32, tiles as u32, self.fan] {
             params = params.u32(size);
         }
         let room = stages(self.keys, self.values, self.rows, a.v.max_dims[0]);
@@ -114,10 +117,11 @@ impl FlashDecode {
         debug_assert_eq!(rows, (streams * heads * a.q.max_dims[1]) as u64);
         let of_row = 4 * (a.v.max_dims[0].next_multiple_of(4) + 2) as u64;
         let scratch = Scratch {
-            counters: units * 4 * (chunks.div_ceil(1 << fan) as u64 + 1),
+            counters: units * 4 * (chunks.div_ceil(1 << self.fan) as u64 + 1),
             parts: (rows * chunks as u64).saturating_mul(of_row),
         };
-        let mut instance = a.instance(FAMILY, "flash_decode");
+        let instance = a.instance(FAMILY, "flash_decode");
+        let mut instance = instance.with(u32::from(a.sinks.is_some()));
         let (k, v) = (self.keys, self.values);
         for size in [self.rows, k.cells, k.lanes, v.cells, v.lanes] {
             instance = instance.with(size);

@@ -29,9 +29,9 @@ fn one(opcode: &'static str, n: usize) -> Work {
     vec![opcode; n]
 }
 
-/// Loads views and queries.
+/// Loads views, prepares rows with their slopes, and copies queries.
 fn begin() -> Work {
-    [one("LDG", 20), vec!["BAR", "LDGSTS"]].concat()
+    vec!["LDG", "STS", "BAR", "LDG", "STS", "BAR", "LDGSTS"]
 }
 
 fn masks() -> Work {
