@@ -26,7 +26,8 @@ const WHOLE_ROWS: usize = 4;
 fn resident(rows: usize) -> u32 {
     if rows == ROWS { 2 } else { 3 }
 }
-const SHARED: usize = 48 << 10;
+/// The maximum bytes of dynamic shared memory: 48 KB, less 2 KB for sizes, addresses and views.
+const SHARED: usize = 46 << 10;
 /// The maximum width of a row of V. Each thread holds eight elements.
 const MAX_V_WIDTH: usize = 8 * CHUNK;
 
