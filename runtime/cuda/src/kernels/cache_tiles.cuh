@@ -15,8 +15,10 @@ struct CacheTiles {
     u32 phase, turn;
     // The bytes of a block, and the blocks of a row with blocks of zeros up to a multiple of eight elements.
     u32 block, blocks;
-    // True if all rows have the same phase and their windows lie within the tensor. True if blocks are copied one by one.
-    u32 even, single;
+    // 1 if all rows have the same phase and their windows lie within the tensor.
+    u32 even;
+    // 1 if blocks are copied one by one.
+    u32 single;
 };
 
 // A block has `len` elements and `bytes` bytes. Rows of single elements are aligned in shared memory, so that a load

@@ -31,7 +31,7 @@ struct DecodeRow {
 struct DecodeBlock {
     float zeros[4];
     u32 dk, dv, own, cells, chunks, width, stage, fan;
-    // `pieces` pieces of eight values have a row. `threads * inverse / 65536` is `threads / pieces` for up to 128 threads.
+    // A row of V has `pieces` pieces of eight values. For up to 128 threads, `threads * inverse / 65536` is `threads / pieces`.
     u32 pieces, inverse;
     float scale, softcap, cap;
     u64 query_step, mask_step, y_step;
@@ -211,8 +211,8 @@ DEVICE void add_tile(const CacheTiles& v, const DecodeTeams& t, const u8* tile, 
 
 DEVICE float4 plus(const float4& a, const float4& b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
-// More rows than this do not fit in shared memory for all teams. Each thread of the first half of the teams then adds
-// the values of another thread.
+// The number of rows up to which shared memory has room for the values of all teams. With more rows, each thread of the
+// first half of the teams first adds the values of another thread.
 enum { WHOLE_ROWS = 4 };
 
 // Stores the sums of each team. `room` has the rows of a team next to each other, and teams within a row.
