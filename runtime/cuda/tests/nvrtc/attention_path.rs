@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use tpc_cuda::kernels::Kernel;
-use tpc_cuda::nvrtc::{CompiledModule, Disassembler, Instructions, shortest_walk, with_prelude};
+use tpc_cuda::nvrtc::{CompiledModule, Disassembler, shortest_walk, with_prelude};
 use tpc_ir::DType;
 
 use crate::attention::attention;
@@ -19,7 +19,7 @@ const MOST_AT_FIRST: f64 = 1500.0;
 
 type Work = Vec<&'static str>;
 
-fn repeat(n: usize, parts: &[&Work]) -> Work {
+fn repeat(n: usize, parts: &[&[&'static str]]) -> Work {
     (0..n)
         .flat_map(|_| parts.iter().flat_map(|p| p.iter().copied()))
         .collect()
@@ -35,7 +35,7 @@ fn begin() -> Work {
 }
 
 fn masks() -> Work {
-    vec!["LD", "VOTE", "BAR"]
+    vec!["LDG|LD.E", "VOTE", "BAR"]
 }
 
 /// Copies the windows of a thread for a tile.
@@ -71,7 +71,7 @@ fn sums() -> Work {
 fn first_step() -> Work {
     let tiles = repeat(2, &[&copies(2)]);
     let hidden = repeat(2, &[&one("FSETP", 4)]);
-    let result = [vec!["ST"], one("F2I", 4), vec!["EXIT"]].concat();
+    let result = [vec!["STG|ST.E"], one("F2I", 4), vec!["EXIT"]].concat();
     [
         begin(),
         masks(),
@@ -91,7 +91,7 @@ fn first_step() -> Work {
 
 /// Adds a partial result, and waits for the counter.
 fn arrival() -> Work {
-    vec!["ST", "BAR", "ATOM", "BAR"]
+    vec!["STG|ST.E", "BAR", "ATOM", "BAR"]
 }
 
 fn hidden_chunk() -> Work {
@@ -120,7 +120,7 @@ fn full_chunk() -> Work {
 }
 
 /// Returns the instructions that a second chunk adds.
-fn of_chunk(code: &Instructions, chunk: &Work) -> Option<usize> {
+fn of_chunk(code: &[String], chunk: &[&'static str]) -> Option<usize> {
     let walk = |n| {
         let work = [begin(), repeat(n, &[chunk]), vec!["EXIT"]].concat();
         shortest_walk(code, &work)
@@ -142,12 +142,7 @@ fn resident(kernel: &Kernel, compiled: &CompiledModule, target: &str) -> u64 {
     of_registers.min((kb << 10) / shared)
 }
 
-fn measure(
-    kernel: &Kernel,
-    compiled: &CompiledModule,
-    code: &Instructions,
-    target: &str,
-) -> [f64; 5] {
+fn measure(kernel: &Kernel, compiled: &CompiledModule, code: &[String], target: &str) -> [f64; 5] {
     let walk = |n: Option<usize>, what: &str| {
         n.unwrap_or_else(|| {
             panic!(
