@@ -179,6 +179,24 @@ impl Stored {
         }
     }
 
+    /// Copies the elements to a tensor without gaps whose rows of axis 2 are adjacent, like the heads of a cache's cell.
+    #[must_use]
+    pub fn cell_major(self) -> Stored {
+        let [_, n1, n2, _] = self.dims;
+        let packed = self.packed();
+        let [unit, row, _, of_stream] = packed.strides;
+        let mut out = Stored {
+            strides: [unit, row * n2, row, of_stream],
+            ..packed.clone()
+        };
+        for (i, from) in packed.bytes.chunks(row.max(1)).enumerate() {
+            let (i1, i2, i3) = (i % n1, i / n1 % n2, i / n1 / n2);
+            let at = i3 * of_stream + i2 * row + i1 * row * n2;
+            out.bytes[at..at + row].copy_from_slice(from);
+        }
+        out
+    }
+
     /// Returns the offset of the first element in bytes.
     pub fn offset(&self) -> usize {
         self.offset

@@ -15,6 +15,8 @@ pub(super) const FAMILY: Family = Family {
         include_str!("terms.cuh"),
         "\n#line 1 \"cache.cuh\"\n",
         include_str!("cache.cuh"),
+        "\n#line 1 \"cache_tiles.cuh\"\n",
+        include_str!("cache_tiles.cuh"),
         "\n#line 1 \"attention.cu\"\n",
         include_str!("attention.cu"),
         "\n#line 1 \"flash_decode.cu\"\n",
@@ -68,6 +70,7 @@ pub(super) struct Attention<'a> {
     pub(super) sinks: Option<Tensor>,
     pub(super) y: Tensor,
     pub(super) terms: bool,
+    pub(super) multiprocessors: u32,
 }
 
 impl<'a> Attention<'a> {
@@ -99,6 +102,7 @@ impl<'a> Attention<'a> {
             sinks,
             y,
             terms,
+            multiprocessors: request.multiprocessors,
         })
     }
 

@@ -23,19 +23,21 @@ struct CacheRows {
     u32 cells;
 };
 
-template <class T> DEVICE CacheRows cache_rows(const View& v, u32 kv, u32 stream) {
+// A block of the cache has `len` elements and `bytes` bytes.
+DEVICE CacheRows cache_rows(const View& v, u32 len, u32 bytes, u32 kv, u32 stream) {
     CacheRows r;
     r.at = row_of(v, 0, kv, stream);
     r.step = v.nb[1];
-    r.blocks = (v.ne[0] + T::LEN - 1) / T::LEN;
-    r.bytes = r.blocks * T::BYTES;
-    r.gap = r.blocks > 1 && v.nb[0] != T::BYTES ? v.nb[0] : 0;
+    r.blocks = (v.ne[0] + len - 1) / len;
+    r.bytes = r.blocks * bytes;
+    r.gap = r.blocks > 1 && v.nb[0] != bytes ? v.nb[0] : 0;
     r.cells = v.ne[1];
     r.begin = v.at;
-    r.end = v.at + T::BYTES;
+    r.end = v.at + bytes;
     if (v.ne[1] && r.blocks) r.end += (r.blocks - 1) * v.nb[0] + (v.ne[1] - 1) * v.nb[1] + (v.ne[2] - 1) * v.nb[2] + (v.ne[3] - 1) * v.nb[3];
     return r;
 }
+template <class T> DEVICE CacheRows cache_rows(const View& v, u32 kv, u32 stream) { return cache_rows(v, T::LEN, T::BYTES, kv, stream); }
 
 // Returns the bytes per row in shared memory. Shared and global addresses of a row are equal modulo 16.
 DEVICE u32 staged_stride(u32 bytes) { return (bytes + 30) / 16 * 16; }
@@ -76,6 +78,8 @@ DEVICE void two_reals(Bf16, u32 w, float* out) {
     out[0] = u2f(w << 16);
     out[1] = u2f(w & 0xffff0000u);
 }
+// Other types are not decoded from words.
+template <class T> DEVICE void two_reals(T, u32, float*) {}
 DEVICE void four_words(F32, const uint4& w, float* out) {
     out[0] = u2f(w.x);
     out[1] = u2f(w.y);

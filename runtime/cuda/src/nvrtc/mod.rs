@@ -9,6 +9,7 @@ mod disassembly;
 mod library;
 mod report;
 mod sizes;
+mod walk;
 
 use std::path::PathBuf;
 
@@ -22,6 +23,7 @@ pub use cache::Cache;
 pub use disassembly::{Disassembler, Instructions, instructions_per_mma, instructions_per_weight};
 pub use library::Nvrtc;
 pub use report::Resources;
+pub use walk::shortest_walk;
 
 /// The targets of an artefact, from Turing to Blackwell.
 pub const TARGETS: [&str; 6] = ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_100f", "sm_120f"];

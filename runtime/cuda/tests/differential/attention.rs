@@ -21,7 +21,7 @@ pub(super) struct Sizes {
     pub(super) cells: usize,
 }
 
-fn real(dtype: DType, dims: [usize; 4], random: &Random, scale: f64) -> Arg {
+pub(super) fn real(dtype: DType, dims: [usize; 4], random: &Random, scale: f64) -> Arg {
     let n = dims.iter().product::<usize>();
     let data = (0..n).map(|_| random.real() * scale).collect();
     Arg {
@@ -86,7 +86,7 @@ fn check(case: &Case, rig: &mut Rig, random: &Random) -> (Stored, Option<[u64; 2
     (found, read)
 }
 
-fn run(
+pub(super) fn run(
     case: &Case,
     stored: &[Stored],
     rig: &mut Rig,

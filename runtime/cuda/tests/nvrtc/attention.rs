@@ -10,7 +10,7 @@ use tpc_runtime::Options;
 use crate::resources::Threads;
 
 /// Returns the kernel of one KV head with `heads` query heads and rows of `n` elements.
-fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Kernel {
+pub(super) fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Kernel {
     let op = FlashAttn {
         scale: 0.1,
         max_bias: 0.0,

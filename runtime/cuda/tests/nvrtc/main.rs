@@ -1,6 +1,7 @@
 //! Compiles kernels for every target. Skipped without NVRTC.
 
 mod attention;
+mod attention_path;
 mod formats;
 mod fused;
 mod kernels;

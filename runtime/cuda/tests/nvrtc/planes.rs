@@ -109,7 +109,7 @@ fn in_flight(dtype: DType, target: &str, registers: u64) -> f64 {
     (loaded * OF.2 * blocks) as f64 / 1024.0
 }
 
-fn book(heading: &str) -> BTreeMap<String, Vec<f64>> {
+pub(super) fn book(heading: &str) -> BTreeMap<String, Vec<f64>> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/cuda.md");
     let text = std::fs::read_to_string(file).expect("the page of the book");
     let mut out = BTreeMap::new();
