@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use tpc_ir::Launch;
-use tpc_ir::program::{Phase, Program, Step};
+use tpc_ir::program::{Phase, Program};
 use tpc_runtime::host::launch_label;
 use tpc_runtime::{ExecError, Options};
 
 use super::constants::Constants;
 use super::host_ops::HostLaunches;
 use super::kernel_node::kernel_node;
-use super::launches::{KernelRun, LaunchTask, Launches};
+use super::launches::{KernelRun, Launches};
 use super::memory::{Faults, Frames, error};
 use super::modules::{PrebuiltCode, modules};
 use super::options::LaunchMode;
 use super::phase_graph::{KernelPosition, PhaseGraph};
+use super::phase_order::{NodeSink, order_nodes};
 use super::programmatic_edges::ProgrammaticEdges;
 use crate::driver::{Device, Driver, Function, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
@@ -74,14 +75,6 @@ pub(super) fn graphs(
     Ok(out)
 }
 
-#[derive(Clone, Debug, Default)]
-struct QueueProgress {
-    /// The nodes that the next node waits for.
-    last: Vec<usize>,
-    /// The value of `last` after each step.
-    after: Vec<Vec<usize>>,
-}
-
 impl GraphBuilder<'_> {
     fn load(
         &mut self,
@@ -117,124 +110,15 @@ impl GraphBuilder<'_> {
     }
 
     fn spec(&mut self, phase: &Phase, shape: usize) -> Result<GraphSpec, ExecError> {
-        let mut spec = GraphSpec::default();
         self.positions.clear();
-        let mut queues = vec![QueueProgress::default(); phase.queues.len()];
-        let mut moved = true;
-        while moved {
-            moved = false;
-            for q in 0..queues.len() {
-                while self.step(phase, q, (&mut queues, shape), &mut spec)? {
-                    moved = true;
-                }
-            }
-        }
-        let ended = |(queue, done): (&tpc_ir::program::Queue, &QueueProgress)| {
-            queue.steps.len() == done.after.len()
+        let (program, launches) = (self.program, self.launches);
+        let mut nodes = SpecNodes {
+            builder: self,
+            shape,
+            spec: GraphSpec::default(),
         };
-        match phase.queues.iter().zip(&queues).all(ended) {
-            true => Ok(spec),
-            false => Err(ExecError::Malformed {
-                what: "the queues deadlock".into(),
-            }),
-        }
-    }
-
-    fn step(
-        &mut self,
-        phase: &Phase,
-        q: usize,
-        (queues, shape): (&mut [QueueProgress], usize),
-        spec: &mut GraphSpec,
-    ) -> Result<bool, ExecError> {
-        let Some(step) = phase.queues[q].steps.get(queues[q].after.len()) else {
-            return Ok(false);
-        };
-        let launch = match *step {
-            Step::Wait { queue, steps } => {
-                if queues[queue].after.len() < steps {
-                    return Ok(false);
-                }
-                if let Some(before) = steps.checked_sub(1) {
-                    let nodes = queues[queue].after[before].clone();
-                    join(&mut queues[q].last, &nodes);
-                }
-                let last = queues[q].last.clone();
-                queues[q].after.push(last);
-                return Ok(true);
-            }
-            Step::Launch(launch) => launch,
-        };
-        let mut meeting = Vec::new();
-        for place in &self.program.launch(launch).places {
-            let at = phase.queues.iter().position(|q| q.place == *place);
-            let Some(at) = at else { return Ok(false) };
-            if phase.queues[at].steps.get(queues[at].after.len()) != Some(step) {
-                return Ok(false);
-            }
-            meeting.push(at);
-        }
-        let mut before = Vec::new();
-        for m in &meeting {
-            join(&mut before, &queues[*m].last);
-        }
-        let ends = self.nodes(launch, shape, &before, spec);
-        for m in meeting {
-            queues[m].last.clone_from(&ends);
-            queues[m].after.push(ends.clone());
-        }
-        Ok(true)
-    }
-
-    fn nodes(
-        &mut self,
-        launch: Launch,
-        shape: usize,
-        before: &[usize],
-        spec: &mut GraphSpec,
-    ) -> Vec<usize> {
-        let launches = self.launches;
-        let label = launch_label(self.program, launch);
-        let mut before = before.to_vec();
-        for stage in 0..2 {
-            let mut ends = Vec::new();
-            for (t, task) in launches.tasks[launch.index()].iter().enumerate() {
-                match task {
-                    LaunchTask::Device {
-                        device,
-                        stage: own,
-                        kernels,
-                    } if *own == stage => {
-                        let mut last = before.clone();
-                        for (r, run) in kernels.iter().enumerate() {
-                            let Some(node) = self.kernel(*device, launch, (run, shape)) else {
-                                continue;
-                            };
-                            let pushed = spec.push(label.clone(), Work::Kernel(node), &last);
-                            self.positions.push(Some(KernelPosition {
-                                launch,
-                                device: *device,
-                                task: t,
-                                run: r,
-                            }));
-                            self.edges.kernel(*device, &last, spec);
-                            last = vec![pushed];
-                        }
-                        join(&mut ends, &last);
-                    }
-                    LaunchTask::Host { op, .. } if stage == 0 => {
-                        let work = host_work(self.hosted, *op);
-                        ends.push(spec.push(label.clone(), work, &before));
-                        self.positions.push(None);
-                    }
-                    LaunchTask::Device { .. } | LaunchTask::Host { .. } => {}
-                }
-            }
-            if !ends.is_empty() {
-                before = ends;
-            }
-        }
-        before
+        order_nodes((program, launches), phase, &mut nodes)?;
+        Ok(nodes.spec)
     }
 
     fn kernel(
@@ -254,18 +138,39 @@ impl GraphBuilder<'_> {
     }
 }
 
+/// Adds the nodes of a phase to a graph.
+struct SpecNodes<'a, 'b> {
+    builder: &'a mut GraphBuilder<'b>,
+    shape: usize,
+    spec: GraphSpec,
+}
+
+impl NodeSink for SpecNodes<'_, '_> {
+    fn kernel(&mut self, at: KernelPosition, run: &KernelRun, after: &[usize]) -> Option<usize> {
+        let node = self
+            .builder
+            .kernel(at.device, at.launch, (run, self.shape))?;
+        let label = launch_label(self.builder.program, at.launch);
+        let pushed = self.spec.push(label, Work::Kernel(node), after);
+        self.builder.positions.push(Some(at));
+        let (device, spec) = (at.device, &mut self.spec);
+        self.builder.edges.kernel(device, after, spec);
+        Some(pushed)
+    }
+
+    fn host(&mut self, launch: Launch, op: usize, after: &[usize]) -> usize {
+        let work = host_work(self.builder.hosted, op);
+        let label = launch_label(self.builder.program, launch);
+        let pushed = self.spec.push(label, work, after);
+        self.builder.positions.push(None);
+        pushed
+    }
+}
+
 fn host_work(hosted: &Arc<Mutex<HostLaunches>>, op: usize) -> Work {
     let hosted = Arc::clone(hosted);
     Work::Host(Box::new(move || -> Result<(), HostError> {
         let mut hosted = hosted.lock().map_err(|_| "a host op panicked")?;
         hosted.run(op).map_err(Into::into)
     }))
-}
-
-fn join(nodes: &mut Vec<usize>, more: &[usize]) {
-    for node in more {
-        if !nodes.contains(node) {
-            nodes.push(*node);
-        }
-    }
 }
