@@ -6,6 +6,7 @@ mod edges;
 mod launches;
 mod logits;
 mod places;
+mod step_model;
 
 use std::ops::Deref;
 use std::path::Path;
