@@ -266,7 +266,15 @@ const MODULES: [(&str, &[&str]); 25] = [
     (
         "runtime/cuda",
         &[
-            "codes", "planes", "kernels", "nvrtc", "driver", "dump", "replay", "executor",
+            "codes",
+            "planes",
+            "kernels",
+            "nvrtc",
+            "driver",
+            "dump",
+            "replay",
+            "executor",
+            "step_model",
         ],
     ),
     (
@@ -525,6 +533,7 @@ const MODULES: [(&str, &[&str]); 25] = [
             "rpc",
             "doctor",
             "replay",
+            "step",
         ],
     ),
     (
