@@ -9,6 +9,7 @@
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
 //! - [`replay`] runs a launch of a dump alone;
+//! - [`step`] predicts the times of kernels on cards;
 //! - [`doctor`] checks that tpc works on this machine;
 //! - [`devices`] lists this machine's cards and counts its cores and memory.
 
@@ -30,6 +31,7 @@ mod prepared;
 pub mod replay;
 pub mod rpc;
 pub mod session_file;
+pub mod step;
 mod vocabulary;
 mod weights;
 

@@ -18,6 +18,7 @@ pub mod kernels;
 pub mod nvrtc;
 pub mod planes;
 pub mod replay;
+pub mod step_model;
 
 pub use codes::{CODES, DEVICE_LOST, FAULT, HANG, KERNEL_FAILED, NO_PEER_ACCESS};
 pub use driver::real::{CudaDriver, cards, driver_version};

@@ -122,6 +122,9 @@ struct Kernel {
     bytes: u64,
     /// The arithmetic operations of the calls, if known.
     operations: u64,
+    /// On known cards, the predicted time of a call, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted_ns: Option<u64>,
 }
 
 pub(super) const CSV: &str = "model_filename,model_type,model_size,model_n_params,backends,devices,split_mode,n_threads,n_ubatch,type_k,\
@@ -168,6 +171,7 @@ pub(super) fn row(subject: &Subject, m: &Measured) -> Row {
         ns: k.time.as_nanos() as u64,
         bytes: k.bytes,
         operations: k.operations,
+        predicted_ns: (subject.predicted_us(m.test, &k.kernel)).map(|us| (us * 1e3) as u64),
     });
     Row {
         model: subject.model.clone(),

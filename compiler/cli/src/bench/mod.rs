@@ -88,7 +88,10 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         output::diagnostic(&d);
     }
     let mut model = execution::load(loader.clone(), &args.engine)?;
-    let subject = Subject::new(args.subject.path(), &ready, &loader);
+    let mut subject = Subject::new(args.subject.path(), &ready, &loader);
+    if args.profile && executor == ExecutorKind::Cuda {
+        subject.predicted = subject::predicted(&opened);
+    }
     let mut bench = Bench {
         model: &mut model,
         n_vocab: u32::try_from(ready.n_vocab).unwrap_or(u32::MAX),
@@ -139,7 +142,7 @@ fn report(
             };
             profiled
                 .iter()
-                .try_for_each(|m| output::result(&profile::report(m, limits)))?;
+                .try_for_each(|m| output::result(&profile::report(m, limits, subject)))?;
             let Some(other) = other else { return Ok(()) };
             output::result(&format!("\n{}", other.report(measured)))
         }

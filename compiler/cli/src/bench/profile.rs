@@ -5,6 +5,7 @@ use tpc_cpu::Ceilings;
 use tpc_runtime::KernelTime;
 
 use super::measure::Measured;
+use super::subject::Subject;
 
 /// Longer names of kernels, with many template arguments, end with an ellipsis.
 const LONGEST: usize = 60;
@@ -18,9 +19,9 @@ fn short(name: &str) -> String {
 }
 
 /// Lists the time per kernel and repetition on the first device, slowest first, with the rates at which kernels move bytes
-/// and compute. The last column is the larger fraction of the machine's limits, if they are known. The rest of the total
-/// is host time: inputs, masks, logits.
-pub(super) fn report(m: &Measured, limits: Option<Ceilings>) -> String {
+/// and compute. The last column is the larger fraction of the machine's limits, if they are known; on cards, the predicted
+/// microseconds of a launch. The rest of the total is host time: inputs, masks, logits.
+pub(super) fn report(m: &Measured, limits: Option<Ceilings>, subject: &Subject) -> String {
     let n = m.times.len().max(1) as f64;
     let whole: Duration = m.times.iter().sum();
     let mut kernels: Vec<_> = m.profile.iter().collect();
@@ -38,7 +39,11 @@ pub(super) fn report(m: &Measured, limits: Option<Ceilings>) -> String {
         "share",
         "GB/s",
         "Gop/s",
-        if limits.is_some() { "limit" } else { "" }
+        match (&subject.predicted, limits) {
+            (Some(p), _) => format!("µs each, predicted for {}", p.card),
+            (None, Some(_)) => "limit".to_owned(),
+            (None, None) => String::new(),
+        }
     );
     let mut line = |name: &str, calls: String, time: f64, rates: &str| {
         let share = 100.0 * time / whole.as_secs_f64().max(1e-12);
@@ -54,7 +59,7 @@ pub(super) fn report(m: &Measured, limits: Option<Ceilings>) -> String {
             &short(&k.kernel),
             calls,
             k.time.as_secs_f64(),
-            &rates(k, limits),
+            &format!("{}{}", rates(k, limits), predicted(k, m, subject)),
         );
     }
     let rest = (whole.as_secs_f64() - sum).max(0.0);
@@ -68,6 +73,13 @@ pub(super) fn report(m: &Measured, limits: Option<Ceilings>) -> String {
         );
     }
     out
+}
+
+/// Returns the measured and the predicted microseconds of a launch, if predictions exist.
+fn predicted(k: &KernelTime, m: &Measured, subject: &Subject) -> String {
+    let each = k.time.as_secs_f64() * 1e6 / k.calls.max(1) as f64;
+    let predicted = subject.predicted_us(m.test, &k.kernel);
+    predicted.map_or_else(String::new, |us| format!("{each:.1}, {us:.1}"))
 }
 
 /// Returns the columns of a kernel's rates, and the limit that it is nearest to.

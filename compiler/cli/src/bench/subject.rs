@@ -4,7 +4,11 @@ use std::path::Path;
 
 use tpc_core::pipeline::ModelSize;
 use tpc_cpu::Ceilings;
+use tpc_engine::step::{SerialTimes, serial_times};
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
+
+use super::measure::Test;
+use crate::execution::Opened;
 
 pub(super) struct Subject {
     pub(super) model: String,
@@ -18,6 +22,15 @@ pub(super) struct Subject {
     pub(super) cache_types: [String; 2],
     pub(super) threads: usize,
     pub(super) split_mode: String,
+    /// Predicted times of kernels, with `--profile` on cards.
+    pub(super) predicted: Option<SerialTimes>,
+}
+
+/// Predicts the times of a model's kernels on cards; `None` for artefacts and unknown cards.
+pub(super) fn predicted(opened: &Opened) -> Option<SerialTimes> {
+    let placement = opened.placement()?;
+    let compiled = tpc_engine::plan(&opened.file, placement).ok()?;
+    serial_times(&compiled, placement)
 }
 
 impl Subject {
@@ -36,7 +49,18 @@ impl Subject {
                 _ => loader.executor.threads,
             },
             split_mode: ready.split_mode.clone(),
+            predicted: None,
         }
+    }
+
+    /// Returns the predicted microseconds of a kernel's launch in a test.
+    pub(super) fn predicted_us(&self, test: Test, kernel: &str) -> Option<f64> {
+        let predicted = self.predicted.as_ref()?;
+        let times = match test {
+            Test::Prompt { .. } => &predicted.prompt,
+            Test::Generation { .. } | Test::Both { .. } => &predicted.token,
+        };
+        times.get(kernel).copied()
     }
 
     /// Measures the limits of the first device's threads; `None` on cards and for the reference.

@@ -95,6 +95,14 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    /// Returns the placement of a model; `None` for an artefact.
+    pub(crate) fn placement(&self) -> Option<&Placement> {
+        match &self.source {
+            Source::Model(placement) => Some(placement),
+            Source::Artefact(_) => None,
+        }
+    }
+
     /// Sets a model's context if `-c` is not given. An artefact keeps its own.
     pub(crate) fn default_context(&mut self, cells: u64) {
         if let Source::Model(placement) = &mut self.source {

@@ -9,6 +9,7 @@ use tpc_core::placement::Placement;
 use tpc_core::report::emit::Emitter;
 use tpc_core::report::{Commands, Detail, PlanReport, explain, values};
 use tpc_diag::{Diagnostic, Severity};
+use tpc_engine::step::step_report;
 use tpc_lint::{lint_servers, plan_report};
 
 pub(super) struct Plan {
@@ -64,6 +65,9 @@ impl Plan {
         report.commands = Commands::new(&file, &machine, placement, compiled);
         if source.is_bare_header() {
             report.commands = report.commands.of_header();
+        }
+        if search == Search::Advice {
+            report.step = step_report(compiled, placement);
         }
         report.why = explain(compiled, &self.explained, &report.tensors);
         let notes = placement.notes.iter().chain(&source.notes);

@@ -51,6 +51,7 @@ mod run;
 mod schemas;
 mod sessions;
 mod several;
+mod step_model;
 mod support;
 mod tokenize;
 mod usage;

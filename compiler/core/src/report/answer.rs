@@ -6,6 +6,7 @@ use tpc_passes::machine::{Engine, Topology};
 
 use super::commands::{Commands, ShellCommand};
 use super::plan::{CandidateReport, DeviceReport, PlanReport};
+use super::step;
 use crate::format::{bytes, count, printable, shortened, speed, wrapped};
 use crate::placement::SplitMode;
 
@@ -129,6 +130,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     out.push('\n');
     let own = report.engine_build.is_none();
     let bits = own.then(|| ("bits", report.bits.brief()));
+    let model = report.step.as_ref().map(|s| ("model", step::brief(s)));
     for (label, text) in [
         ("fits", fits(report)),
         ("speed", speeds(report)),
@@ -137,6 +139,7 @@ pub(super) fn answer(report: &PlanReport, width: usize) -> String {
     ]
     .into_iter()
     .chain(bits)
+    .chain(model)
     {
         out.push_str(&wrapped(&format!("{label:<LABEL$}{text}"), width, LABEL));
     }

@@ -54,6 +54,7 @@ impl PlanReport {
             pool: PoolReport::new(placement, compiled),
             beside: placement.beside.clone(),
             estimate,
+            step: None,
             mirrored_bytes: mirrored.total(),
             mirrored,
             search: SearchReport {

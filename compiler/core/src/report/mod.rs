@@ -26,6 +26,7 @@ mod plan;
 mod query;
 mod rewriting;
 mod sharding;
+mod step;
 mod table;
 mod why;
 
@@ -53,5 +54,6 @@ pub use plan::{
 pub use query::values;
 pub use rewriting::render_rewriting;
 pub use sharding::sharding_report;
+pub use step::{StepKernel, StepReport, StepTimes};
 pub use table::{Detail, render};
 pub use why::{CostReport, FactorReport, Size, ThroughReport, WhyReport, explain};

@@ -11,6 +11,7 @@ use super::bits::BitsReport;
 use super::commands::Commands;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
+use super::step::StepReport;
 use super::why::report::{CostReport, WhyReport};
 use crate::advice::Advice;
 use crate::beside::ExtraFileMemory;
@@ -55,6 +56,9 @@ pub struct PlanReport {
     pub beside: Vec<ExtraFileMemory>,
     /// Estimated times.
     pub estimate: EstimateReport,
+    /// Predicted times of tpc's kernels, if the devices are cards and the engine is tpc.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepReport>,
     /// Bytes of weights beyond the first copy.
     pub mirrored_bytes: u64,
     /// Bytes of weights beyond the first copy, by cause.

@@ -8,7 +8,7 @@ use super::answer::{answer, percent};
 use super::columns::{Align, Columns};
 use super::kinds::{layer_kinds, shape, split};
 use super::plan::{CandidateReport, DeviceReport, DraftsReport, PlanReport, PoolReport, Ranges};
-use super::{copies, rewriting, why};
+use super::{copies, rewriting, step, why};
 use crate::beside::Part;
 use crate::format::{bytes, equal, lens, printable, span, speed, wrapped};
 
@@ -52,6 +52,9 @@ pub fn render(report: &PlanReport, width: u16, detail: Detail) -> String {
             rewriting::summary(&report.rewriting),
         ];
         out.push_str(&wrapped(&format!("\n{}", figures.concat()), columns, 2));
+        if let Some(step) = &report.step {
+            out.push_str(&step::render(step, columns));
+        }
     }
     out.push_str(&why::render(&report.why, width));
     out

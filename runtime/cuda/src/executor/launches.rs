@@ -45,8 +45,17 @@ pub(super) struct KernelRun {
     pub(super) operands: usize,
     /// The number of results.
     pub(super) results: usize,
-    /// The bytes of weights in planes that a launch reads, by batch shape.
-    pub(super) weight_bytes: Vec<u64>,
+    /// The weights in planes that a launch reads, by batch shape.
+    pub(super) weights: Vec<WeightRead>,
+}
+
+/// The weights in planes that a launch reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WeightRead {
+    /// The bytes.
+    pub(super) bytes: u64,
+    /// The elements.
+    pub(super) elements: u64,
 }
 
 /// A kernel that finds the largest logits of a part of the output.
@@ -273,7 +282,7 @@ impl Launches {
                 slots: start..self.slots.len(),
                 operands: of.operands.len(),
                 results: of.results.len(),
-                weight_bytes: weight_bytes(program, of)?,
+                weights: weight_reads(program, of)?,
             });
         }
         Ok(LaunchTask::Device {
@@ -306,7 +315,7 @@ impl Launches {
                 slots: start..self.slots.len(),
                 operands: 1,
                 results: 1,
-                weight_bytes: vec![0; program.shapes.len()],
+                weights: vec![WeightRead::default(); program.shapes.len()],
             };
             self.best.push(BestRun { device, run });
         }
@@ -380,11 +389,11 @@ fn is_empty(program: &Program, of: &TaskKernel) -> Result<bool, ExecError> {
     Ok(true)
 }
 
-/// Returns the bytes of weights in planes that a product reads, by batch shape. Of a stack of experts, a product reads as
-/// many as there are entries, at most all.
-fn weight_bytes(program: &Program, of: &TaskKernel) -> Result<Vec<u64>, ExecError> {
-    let bytes_of = |shape: &BatchShape| -> Result<u64, ExecError> {
-        let (mut entries, mut bytes) = (u64::MAX, 0_u64);
+/// Returns the weights in planes that a product reads, by batch shape. Of a stack of experts, a product reads as many as
+/// there are entries, at most all.
+fn weight_reads(program: &Program, of: &TaskKernel) -> Result<Vec<WeightRead>, ExecError> {
+    let read = |shape: &BatchShape| -> Result<WeightRead, ExecError> {
+        let (mut entries, mut all) = (u64::MAX, WeightRead::default());
         let sizes = |binding: &Binding| max_sizes(program, binding.value, &shape.most);
         for ids in of.operands.iter().filter(|b| {
             let dtype = program.graph.value(b.value).ty.dtype;
@@ -399,15 +408,16 @@ fn weight_bytes(program: &Program, of: &TaskKernel) -> Result<Vec<u64>, ExecErro
             let dims = sizes(weight)?.map(|n| n as u64);
             let row = program.graph.value(weight.value).ty.dtype.bytes(dims[0]);
             let stacks = (dims[2] * dims[3]).min(entries);
-            bytes += row.unwrap_or(0) * dims[1] * stacks;
+            all.bytes += row.unwrap_or(0) * dims[1] * stacks;
+            all.elements += dims[0] * dims[1] * stacks;
         }
-        Ok(bytes)
+        Ok(all)
     };
     if let KernelOp::Op(Op::GetRows(_)) | KernelOp::ExpertOrder(_) | KernelOp::SumEntries(_) = of.op
     {
-        return Ok(vec![0; program.shapes.len()]);
+        return Ok(vec![WeightRead::default(); program.shapes.len()]);
     }
-    program.shapes.iter().map(bytes_of).collect()
+    program.shapes.iter().map(read).collect()
 }
 
 fn kernel(

@@ -26,7 +26,9 @@ mod modules;
 mod node_order;
 mod options;
 mod phase_graph;
+mod phase_order;
 mod place;
+mod planned;
 mod profile;
 mod programmatic_edges;
 mod requirements;
@@ -71,6 +73,7 @@ pub use kernel_node::kernel_node;
 pub use memory::error;
 pub use modules::{PrebuiltCode, SourceHash, launch_list, modules};
 pub use options::{CudaOptions, CudaTarget, Edges, LaunchMode};
+pub use planned::{PlannedKernel, PlannedNode, PlannedTensor, planned_step};
 pub use standalone::{StandaloneLaunch, TensorView, load_kernels};
 
 /// Runs a [`Program`] on a driver. Device `i` of the program is device `i` of the driver.

@@ -28,8 +28,8 @@ fn name(launches: &Launches, at: Option<KernelPosition>, shape: usize) -> String
 fn weight_bytes(launches: &Launches, at: Option<KernelPosition>, shape: usize) -> u64 {
     let run = at.filter(|at| at.device == 0);
     let run = run.and_then(|at| launches.kernel_run(at));
-    run.and_then(|run| run.weight_bytes.get(shape).copied())
-        .unwrap_or(0)
+    run.and_then(|run| run.weights.get(shape))
+        .map_or(0, |read| read.bytes)
 }
 
 impl Profile {

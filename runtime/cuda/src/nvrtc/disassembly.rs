@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::loops::{Loop, loops};
+
 /// NVIDIA's disassembler of cubins, `nvdisasm`.
 #[derive(Clone, Debug)]
 pub struct Disassembler {
@@ -78,39 +80,20 @@ fn parse(text: &str) -> BTreeMap<String, Instructions> {
 /// other kernels.
 pub fn instructions_per_weight(code: &[String]) -> Option<f64> {
     // Two instructions multiply four weights with both terms.
-    shortest_loop(code, "IDP").map(|(n, products)| n as f64 / (2 * products) as f64)
+    shortest_loop(code, "IDP").map(|l| f64::from(l.each) / f64::from(2 * l.wanted))
 }
 
 /// Returns the instructions per tensor instruction, in the shortest loop with f16 tensor instructions. `None` for other
 /// kernels.
 pub fn instructions_per_mma(code: &[String]) -> Option<f64> {
-    shortest_loop(code, "HMMA").map(|(n, products)| n as f64 / products as f64)
+    shortest_loop(code, "HMMA").map(|l| f64::from(l.each) / f64::from(l.wanted))
 }
 
-/// Returns the instructions of the shortest loop that contains `wanted`, and how many of them are `wanted`.
-fn shortest_loop(code: &[String], wanted: &str) -> Option<(usize, usize)> {
-    let mut labels = BTreeMap::new();
-    let mut shortest: Option<(usize, usize)> = None;
-    let is_label = |line: &String| line.starts_with(".L");
-    for (at, line) in code.iter().enumerate() {
-        if let Some(label) = line.strip_suffix(':') {
-            labels.insert(label, at);
-        }
-        let target = line.split_once("`(").and_then(|(_, l)| l.strip_suffix(')'));
-        let Some(from) = target
-            .filter(|_| line.contains("BRA"))
-            .and_then(|l| labels.get(l))
-        else {
-            continue;
-        };
-        let body = &code[*from..=at];
-        let found = body.iter().filter(|l| l.contains(wanted)).count();
-        let instructions = body.iter().filter(|l| !is_label(l)).count();
-        if found > 0 && shortest.is_none_or(|(n, _)| instructions < n) {
-            shortest = Some((instructions, found));
-        }
-    }
-    shortest
+fn shortest_loop(code: &[String], wanted: &str) -> Option<Loop> {
+    let all = loops(code, |line| u32::from(line.contains(wanted)));
+    all.into_iter()
+        .filter(|l| l.wanted > 0)
+        .min_by_key(|l| l.each)
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@
 
 mod build;
 mod cache;
+mod counts;
 mod disassembly;
 mod library;
+mod loops;
 mod report;
 mod sizes;
 mod walk;
@@ -20,6 +22,7 @@ use crate::kernels::PRELUDE;
 
 pub use build::{BuildOutput, Progress, build};
 pub use cache::Cache;
+pub use counts::{CodeCounts, LoopUnit};
 pub use disassembly::{Disassembler, Instructions, instructions_per_mma, instructions_per_weight};
 pub use library::Nvrtc;
 pub use report::Resources;

@@ -90,7 +90,7 @@ fn products(tokens: usize) -> Vec<Kernel> {
     out
 }
 
-fn norms() -> Vec<Kernel> {
+pub(crate) fn norms() -> Vec<Kernel> {
     let op = Norm {
         kind: NormKind::Rms,
         eps: 1e-6,
@@ -121,7 +121,7 @@ fn norms() -> Vec<Kernel> {
     forms.into_iter().map(of).collect()
 }
 
-fn attention() -> Vec<Kernel> {
+pub(crate) fn attention() -> Vec<Kernel> {
     let rope = Rope::with_defaults(RopeMode::Neox, 128);
     let norm = Norm {
         kind: NormKind::Rms,
@@ -178,7 +178,7 @@ fn attention() -> Vec<Kernel> {
     out
 }
 
-fn router() -> Kernel {
+pub(crate) fn router() -> Kernel {
     let router = Router {
         scores: Scores::SoftMax,
         has_bias: false,

@@ -7,6 +7,7 @@ mod fused;
 mod kernels;
 mod planes;
 mod resources;
+mod step_model;
 
 use tpc_cuda::nvrtc::{Cache, Nvrtc, NvrtcError, TARGETS, with_prelude};
 

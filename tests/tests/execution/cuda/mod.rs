@@ -7,6 +7,7 @@ mod host;
 mod launches;
 mod logits;
 mod places;
+mod step_model;
 mod widths;
 
 use std::ops::Deref;

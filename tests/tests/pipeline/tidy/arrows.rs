@@ -267,7 +267,15 @@ const MODULES: [(&str, &[&str]); 25] = [
     (
         "runtime/cuda",
         &[
-            "codes", "planes", "kernels", "nvrtc", "driver", "dump", "replay", "executor",
+            "codes",
+            "planes",
+            "kernels",
+            "nvrtc",
+            "driver",
+            "dump",
+            "replay",
+            "executor",
+            "step_model",
         ],
     ),
     (
@@ -529,6 +537,7 @@ const MODULES: [(&str, &[&str]); 25] = [
             "rpc",
             "doctor",
             "replay",
+            "step",
         ],
     ),
     (

@@ -1,0 +1,244 @@
+//! The nodes of a phase in the order of its queues, each with the nodes that it waits for.
+
+use tpc_ir::program::{Phase, Program, Queue, Step};
+use tpc_ir::{Launch, Place};
+use tpc_runtime::ExecError;
+
+use super::accesses::Accesses;
+use super::launches::{KernelRun, LaunchTask, Launches};
+use super::node_order::NodeOrder;
+use super::phase_graph::KernelPosition;
+
+/// Takes the nodes of a phase, in an order in which each node follows the nodes that it waits for.
+pub(super) trait NodeSink {
+    /// Adds a kernel that the batch shape needs, and returns its node; `None` after an error.
+    fn kernel(&mut self, at: KernelPosition, run: &KernelRun, after: &[usize]) -> Option<usize>;
+
+    /// Adds a host op, and returns its node.
+    fn host(&mut self, launch: Launch, op: usize, after: &[usize]) -> usize;
+}
+
+#[derive(Clone, Debug, Default)]
+struct QueueProgress {
+    /// The nodes that the next node waits for.
+    last: Vec<usize>,
+    /// The value of `last` after each step.
+    after: Vec<Vec<usize>>,
+}
+
+struct Order<'a, S> {
+    program: &'a Program,
+    launches: &'a Launches,
+    phase: &'a Phase,
+    shape: usize,
+    queues: Vec<QueueProgress>,
+    order: NodeOrder,
+    sink: &'a mut S,
+}
+
+/// Passes all nodes of a phase to `sink`. Returns an error if the queues deadlock.
+pub(super) fn order_nodes<S: NodeSink>(
+    (program, launches): (&Program, &Launches),
+    (phase, shape): (&Phase, usize),
+    sink: &mut S,
+) -> Result<(), ExecError> {
+    let mut order = Order {
+        program,
+        launches,
+        phase,
+        shape,
+        order: NodeOrder::new(phase.queues.len()),
+        queues: vec![QueueProgress::default(); phase.queues.len()],
+        sink,
+    };
+    let mut moved = true;
+    while moved {
+        moved = false;
+        for q in 0..phase.queues.len() {
+            while order.step(q) {
+                moved = true;
+            }
+        }
+    }
+    let ended = |(queue, done): (&Queue, &QueueProgress)| queue.steps.len() == done.after.len();
+    match phase.queues.iter().zip(&order.queues).all(ended) {
+        true => Ok(()),
+        false => Err(ExecError::Malformed {
+            what: "the queues deadlock".into(),
+        }),
+    }
+}
+
+impl<S: NodeSink> Order<'_, S> {
+    /// Runs the next step of a queue. Returns false if the queue has ended or waits for other queues.
+    fn step(&mut self, q: usize) -> bool {
+        let queues = &mut self.queues;
+        let Some(step) = self.phase.queues[q].steps.get(queues[q].after.len()) else {
+            return false;
+        };
+        let launch = match *step {
+            Step::Wait { queue, steps } => {
+                if queues[queue].after.len() < steps {
+                    return false;
+                }
+                if let Some(before) = steps.checked_sub(1) {
+                    let nodes = queues[queue].after[before].clone();
+                    join(&mut queues[q].last, &nodes);
+                }
+                let last = queues[q].last.clone();
+                queues[q].after.push(last);
+                return true;
+            }
+            Step::Launch(launch) => launch,
+        };
+        let mut meeting = Vec::new();
+        for place in &self.program.launch(launch).places {
+            let at = self.phase.queues.iter().position(|q| q.place == *place);
+            let Some(at) = at else { return false };
+            if self.phase.queues[at].steps.get(queues[at].after.len()) != Some(step) {
+                return false;
+            }
+            meeting.push(at);
+        }
+        let lasts = meeting.iter().map(|m| queues[*m].last.clone()).collect();
+        let ends = self.nodes(launch, &meeting, lasts);
+        let mut all_ends = Vec::new();
+        ends.iter().for_each(|own| join(&mut all_ends, own));
+        for (m, own) in meeting.into_iter().zip(ends) {
+            // Waits of other queues are for all participants.
+            self.queues[m].after.push(all_ends.clone());
+            self.queues[m].last = own;
+        }
+        true
+    }
+
+    /// Adds the nodes of a launch after the last nodes of each queue in `meeting`. Returns the new last nodes.
+    fn nodes(
+        &mut self,
+        launch: Launch,
+        meeting: &[usize],
+        mut lasts: Vec<Vec<usize>>,
+    ) -> Vec<Vec<usize>> {
+        let launches = self.launches;
+        for stage in 0..2 {
+            let mut before = Vec::new();
+            lasts.iter().for_each(|own| join(&mut before, own));
+            for (t, task) in launches.tasks[launch.index()].iter().enumerate() {
+                let m = participant(task, self.phase, meeting);
+                let queue = meeting[m];
+                let mut last = match stage == 0 && self.reads_own(launch, task) {
+                    true => lasts[m].clone(),
+                    false => before.clone(),
+                };
+                match task {
+                    LaunchTask::Device {
+                        device,
+                        stage: own,
+                        kernels,
+                    } if *own == stage => {
+                        for (r, run) in kernels.iter().enumerate() {
+                            let at = KernelPosition {
+                                launch,
+                                device: *device,
+                                task: t,
+                                run: r,
+                            };
+                            self.kernel((at, run), (queue, meeting.len() > 1), &mut last);
+                        }
+                    }
+                    LaunchTask::Host { op, slots } if stage == 0 => {
+                        let (_, operands, results) = &launches.hosted[*op];
+                        let counts = (operands.len(), results.len());
+                        let of = (self.program, launches);
+                        let accesses = Accesses::of(of, slots.clone(), counts, self.shape);
+                        self.order.push(queue, &accesses, &mut last);
+                        last = vec![self.sink.host(launch, *op, &last)];
+                    }
+                    LaunchTask::Device { .. } | LaunchTask::Host { .. } => continue,
+                }
+                lasts[m] = last;
+            }
+        }
+        lasts
+    }
+
+    /// Adds a kernel after the nodes in `last`, and makes it the last node.
+    fn kernel(
+        &mut self,
+        (at, run): (KernelPosition, &KernelRun),
+        (queue, is_shared): (usize, bool),
+        last: &mut Vec<usize>,
+    ) {
+        if run.kernels[self.shape].is_none() {
+            return;
+        }
+        let counts = (run.operands, run.results);
+        let of = (self.program, self.launches);
+        let accesses = Accesses::of(of, run.slots.clone(), counts, self.shape);
+        self.order.push(queue, &accesses, last);
+        if is_shared {
+            self.order.leave_open(accesses);
+        }
+        if let Some(node) = self.sink.kernel(at, run, last) {
+            *last = vec![node];
+        }
+    }
+
+    /// True if a task is the copy of a collective's operand to the host, and the device's own queue made the operand. The
+    /// copy need not wait for other queues.
+    fn reads_own(&self, launch: Launch, task: &LaunchTask) -> bool {
+        let (
+            LaunchTask::Device {
+                kernels, device, ..
+            },
+            true,
+        ) = (task, self.program.launch(launch).places.len() > 1)
+        else {
+            return false;
+        };
+        let [copy] = kernels.as_slice() else {
+            return false;
+        };
+        if !self
+            .launches
+            .staged
+            .contains_key(&(copy.slots.start + copy.operands))
+        {
+            return false;
+        }
+        let own = Place::Device(tpc_ir::Device::new(*device));
+        let mut value = self.launches.slots[copy.slots.start];
+        let graph = &self.program.graph;
+        loop {
+            let inst = graph.value(value).def.0;
+            let mut launches = self.program.launches.iter();
+            if let Some(made_by) = launches.find(|l| l.covered_insts().contains(&inst)) {
+                return made_by.places.contains(&own);
+            }
+            // The value may be a view.
+            match graph.inst(inst).operands.first() {
+                Some(operand) => value = *operand,
+                None => return false,
+            }
+        }
+    }
+}
+
+/// Returns the queue of a task, as an index of `meeting`.
+fn participant(task: &LaunchTask, phase: &Phase, meeting: &[usize]) -> usize {
+    let own = match task {
+        LaunchTask::Device { device, .. } => Place::Device(tpc_ir::Device::new(*device)),
+        LaunchTask::Host { .. } => Place::Host,
+    };
+    let found = meeting.iter().position(|q| phase.queues[*q].place == own);
+    // Another device may execute a copy.
+    found.unwrap_or(0)
+}
+
+fn join(nodes: &mut Vec<usize>, more: &[usize]) {
+    for node in more {
+        if !nodes.contains(node) {
+            nodes.push(*node);
+        }
+    }
+}
