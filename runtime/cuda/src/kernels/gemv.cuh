@@ -167,7 +167,7 @@ template <int R> DEVICE float rows_sum(const float* sums) {
 
 // A product of a weight and one column, in blocks of whole warps. A warp computes `R` rows; the last warp may share rows with the
 // warp before it.
-template <class P, class E, class Y, int R, int TAIL> struct Gemv {
+template <class P, class E, class Y, int TAIL, int R> struct Gemv {
     enum { OPERANDS = 1 + E::OPERANDS };
     // `more` has the tensors that `E` adds to the sums.
     DEVICE void run(const PlaneWeight& weight, u32 block, const View* q, const View* more, const View* y) {
@@ -188,8 +188,8 @@ template <class P, class E, class Y, int R, int TAIL> struct Gemv {
     }
 };
 
-template <class P, class E, class Y, int R, int TAIL> DEVICE void gemv(const View* v, const u8*, const PlaneWeights<1>& weights) {
-    Gemv<P, E, Y, R, TAIL>::run(weights.of[0], blockIdx.x, v + 1, v + 2, v + 2 + E::OPERANDS);
+template <class P, class E, class Y, int TAIL, int R> DEVICE void gemv(const View* v, const u8*, const PlaneWeights<1>& weights) {
+    Gemv<P, E, Y, TAIL, R>::run(weights.of[0], blockIdx.x, v + 1, v + 2, v + 2 + E::OPERANDS);
 }
 
 // Products of several weights with the same column. Each product has its own blocks. `in` has the weight and the added tensors.
@@ -212,7 +212,7 @@ template <class... Parts> DEVICE void grouped_gemv(const View* v, const u8*, con
 
 // Computes `y = f(gate x, up x)`. A warp computes two rows of both weights at a time. A block computes 32 rows with terms (`T`),
 // else two per warp. If `H` is 1, the views have one weight, whose halves are gate and up.
-template <class P, class F, class Y, int H, int T, int TAIL> DEVICE void glu_gemv(const View* v, const u8* params, const PlaneWeights<2>& weights) {
+template <class P, class F, class Y, int TAIL, int H, int T> DEVICE void glu_gemv(const View* v, const u8* params, const PlaneWeights<2>& weights) {
     SHARED(float, kept, 32);
     const View *q = v + 2 - H, *y = v + 3 - H;
     u32 rows = weights.of[0].rows, lane = threadIdx.x % 32, once = blockDim.x / 32 * 2, each = T ? 32 : once, top = blockIdx.x * each;

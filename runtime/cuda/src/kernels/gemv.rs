@@ -60,8 +60,8 @@ impl GemvPart<'_> {
         [
             epilogue(&self.added),
             tag(self.result).to_owned(),
-            rows.to_string(),
             u32::from(has_tail(self.weight)).to_string(),
+            rows.to_string(),
         ]
     }
 
@@ -134,9 +134,9 @@ pub(super) fn gated(
     let template = plane_instance("glu_gemv", gate.dtype, &[], Arguments::Weights(2))
         .with(function)
         .with(tag(y.dtype))
+        .with(u32::from(has_tail(gate)))
         .with(u32::from(up.is_none()))
-        .with(u32::from(terms))
-        .with(u32::from(has_tail(gate)));
+        .with(u32::from(terms));
     let kernel = kernel(template, numbers, geometry(blocks, threads)?)?;
     Ok(kernel.with_weights(vec![first, second]))
 }

@@ -59,8 +59,8 @@ mod tests {
         };
         let key = |kernel: &str, weights: &str| (kernel.to_owned(), weights.to_owned());
         assert_eq!(
-            of("plane_columns<Q4KPlanes, F32, 2>"),
-            key("plane_columns 2", "Q4K")
+            of("gemv<Q4KPlanes, NoEpilogue, F32, 0, 4>"),
+            key("gemv 4", "Q4K")
         );
         let grouped = "grouped_gemms<128, 128, GroupedProduct<Q6KPlanes, NoEpilogue, F32, 2>>";
         assert_eq!(of(grouped), key("grouped_gemms 2", "Q6K"));

@@ -22,7 +22,7 @@ pub fn resident_blocks(card: &Card, counts: &KernelCounts, threads: u32, shared:
         .max(1)
 }
 
-/// Returns the bytes of weights in flight per multiprocessor in a product for one token with two rows per lane, as the
+/// Returns the bytes of weights in flight per multiprocessor in a product for one token with four rows per warp, as the
 /// table of the book: 16-byte loads in flight per thread times resident threads.
 pub fn bytes_in_flight(
     card: &Card,
@@ -31,7 +31,7 @@ pub fn bytes_in_flight(
     threads: u32,
 ) -> Option<u64> {
     const PAIR: usize = 64;
-    const ROWS: u64 = 2;
+    const ROWS: u64 = 4;
     let blocks = resident_blocks(card, counts, threads, 0);
     let k = 4096;
     let bytes = Planes::new(dtype, k)?.row_bytes().map(|b| b / (k / PAIR));

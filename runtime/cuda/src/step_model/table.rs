@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::key::KernelKey;
+use super::work::IDP_WEIGHTS;
 use crate::nvrtc::{CodeCounts, LoopUnit};
 
 /// The counts of a kernel on a target.
@@ -99,8 +100,7 @@ impl KernelTable {
 
     /// Returns the counts of a kernel by name.
     ///
-    /// If the table lacks the weight type, returns the kernel with the loop of `plane_columns` or `plane_gemm` for this
-    /// type. If it lacks the template, returns the median of kernels without weights.
+    /// If the table lacks the weight type, returns the kernel with the loop of `gemv` or `plane_gemm` for this type. If it lacks the template, returns the median of kernels without weights.
     ///
     /// # Errors
     ///
@@ -140,24 +140,25 @@ impl KernelTable {
             })
     }
 
-    /// Returns the instructions per weight of the whole kernel of a product for one token, with two rows per lane and
+    /// Returns the instructions per weight of the whole kernel of a product for one token, with four rows per warp and
     /// `k` elements per row. Instructions outside the main loop count once, also other forms of the loop.
     pub fn instructions_per_weight(&self, target: &str, weights: &str, k: u64) -> Option<f64> {
-        const ROWS: f64 = 2.0;
+        const ROWS: f64 = 4.0;
         let key = KernelKey {
-            kernel: "plane_columns 2".to_owned(),
+            kernel: "gemv 4".to_owned(),
             weights: weights.to_owned(),
         };
         let code = self.row(target, &key)?.code;
-        let trips = (k as f64 / (64.0 * 32.0)).floor();
+        let weights = ROWS * k as f64 / 32.0;
+        let trips = weights / (IDP_WEIGHTS * f64::from(code.done.max(1)));
         let all = f64::from(code.once + code.other) + f64::from(code.each) * trips;
-        Some(all / (ROWS * k as f64 / 32.0))
+        Some(all / weights)
     }
 
     /// Scales the loop of a row to the loop of the plain product with weights of another type.
     fn replace_loop(&self, target: &str, row: &mut KernelCounts, weights: &str) {
         let kernel = match row.code.unit {
-            LoopUnit::Idp => "plane_columns 2",
+            LoopUnit::Idp => "gemv 4",
             LoopUnit::Hmma => "plane_gemm 128",
             _ => return,
         };
@@ -206,7 +207,9 @@ mod tests {
         let table = KernelTable::parse(include_str!("kernels.ron")).expect("the table is RON");
         for target in crate::nvrtc::TARGETS {
             assert!(
-                table.of(target, "plane_columns<Q4KPlanes, F32, 2>").is_ok(),
+                table
+                    .of(target, "gemv<Q4KPlanes, NoEpilogue, F32, 0, 4>")
+                    .is_ok(),
                 "{target}"
             );
         }
@@ -218,14 +221,14 @@ mod tests {
     #[test]
     fn missing_types_have_their_own_loop() {
         let mut table = KernelTable::default();
-        table.insert(row("plane_columns 2", "Q4K", 400, 188, LoopUnit::Idp));
-        table.insert(row("plane_columns 2", "Q6K", 500, 258, LoopUnit::Idp));
-        table.insert(row("glu_columns 1", "Q4K", 800, 190, LoopUnit::Idp));
+        table.insert(row("gemv 4", "Q4K", 400, 188, LoopUnit::Idp));
+        table.insert(row("gemv 4", "Q6K", 500, 258, LoopUnit::Idp));
+        table.insert(row("glu_gemv 1", "Q4K", 800, 190, LoopUnit::Idp));
         table.insert(row("halves", "F32", 300, 0, LoopUnit::None));
         let of = |name: &str| table.of("sm_89", name).expect("a target").code;
-        let glu = of("glu_columns<Q6KPlanes, Swiglu, F32, 0, 1>");
+        let glu = of("glu_gemv<Q6KPlanes, Swiglu, F32, 0, 0, 1>");
         assert_eq!([glu.once, glu.each], [800, 258]);
         assert_eq!(of("unknown<F32>").once, 300);
-        assert_eq!(of("glu_columns<Q4KPlanes, Swiglu, F32, 0, 0>").each, 190);
+        assert_eq!(of("glu_gemv<Q4KPlanes, Swiglu, F32, 0, 0, 0>").each, 190);
     }
 }

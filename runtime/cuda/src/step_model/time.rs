@@ -65,7 +65,12 @@ pub fn kernel_time(
     let cycles = |n: f64| n / card.clock * 1e6;
     let looped = work.trips * f64::from(counts.code.each);
     let instructions = f64::from(counts.code.once) / work.parts + looped;
-    let chain = cycles(instructions * CYCLES_PER_INSTRUCTION) + work.waits * LOAD_US;
+    let alone = cycles(instructions * CYCLES_PER_INSTRUCTION);
+    // A tile takes the longer of its instructions and its loads, which begin one tile earlier.
+    let tile = cycles(looped * CYCLES_PER_INSTRUCTION) / work.ahead.max(1.0);
+    let late = (LOAD_US - tile).max(0.0) * (work.ahead - 1.0).max(0.0);
+    let first = if work.ahead > 0.0 { LOAD_US } else { 0.0 };
+    let chain = alone + work.waits * LOAD_US + first + late;
     let multiprocessors = f64::from(card.multiprocessors.max(1));
     let of_multiprocessor = |blocks: f64| {
         let warps = blocks * work.warps;

@@ -11,7 +11,7 @@ const HMMA: f64 = 2048.0;
 const HMMA_SM_75: f64 = 1024.0;
 const IMMA: f64 = 4096.0;
 /// Weights that a `dp4a` multiplies with one of the two terms, per lane.
-const IDP_WEIGHTS: f64 = 2.0;
+pub(super) const IDP_WEIGHTS: f64 = 2.0;
 /// Columns of a tile of products with int8 tensor instructions.
 const IMMA_COLUMNS: f64 = 8.0;
 
@@ -27,6 +27,8 @@ pub(super) struct Work {
     pub(super) trips: f64,
     /// Iterations that wait for their own loads of weights.
     pub(super) waits: f64,
+    /// Tiles of a warp's rows, if the loads of a tile begin while the warp computes the tile before; else 0.
+    pub(super) ahead: f64,
     /// Bytes from memory.
     pub(super) bytes: f64,
     /// Operations of a warp's tensor instructions in an iteration.
@@ -35,6 +37,12 @@ pub(super) struct Work {
 
 fn product(sizes: &[u64]) -> f64 {
     sizes.iter().map(|n| *n as f64).product()
+}
+
+/// Returns the number of products in one launch.
+fn parts(name: &str) -> f64 {
+    let each = ["GroupedProduct<", "Gemv<"].map(|part| name.matches(part).count());
+    each.iter().sum::<usize>().max(1) as f64
 }
 
 /// Returns the first weight in planes.
@@ -50,9 +58,10 @@ impl Work {
             blocks: grid,
             idle: 0.0,
             warps,
-            parts: kernel.name.matches("GroupedProduct<").count().max(1) as f64,
+            parts: parts(&kernel.name),
             trips: 0.0,
             waits: 0.0,
+            ahead: 0.0,
             bytes: bytes(kernel),
             tensor: 0.0,
         };
@@ -72,6 +81,11 @@ impl Work {
                     Some(weight) => weight.dims[0] as f64 / (64.0 * 32.0),
                     None => work.trips,
                 };
+                if key.template().ends_with("gemv") {
+                    let pairs = weight(kernel).map_or(0.0, |w| w.dims[0] as f64 / 64.0);
+                    work.ahead = (pairs / 32.0).ceil();
+                    work.waits = 0.0;
+                }
             }
             LoopUnit::Imma => {
                 let adds = kernel.weight_elements as f64 * IMMA_COLUMNS * 2.0;

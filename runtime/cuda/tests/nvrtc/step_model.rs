@@ -35,11 +35,15 @@ fn floats(dims: [usize; 4]) -> Tensor {
     Tensor::new(DType::F32, dims)
 }
 
-fn weight(dtype: DType, rows: usize, stack: usize) -> Tensor {
+fn weight_of(dtype: DType, dims: [usize; 4]) -> Tensor {
     Tensor {
         format: Planes::FORMAT,
-        ..Tensor::new(dtype, [4096, rows, stack, 1])
+        ..Tensor::new(dtype, dims)
     }
+}
+
+fn weight(dtype: DType, rows: usize, stack: usize) -> Tensor {
+    weight_of(dtype, [4096, rows, stack, 1])
 }
 
 fn op(op: &Op, operands: &[Tensor], result: Tensor) -> Instance {
@@ -199,6 +203,12 @@ fn kernels() -> BTreeMap<KernelKey, Instance> {
         let (one, many) = (floats([4096, 1, 1, 1]), floats([4096, 512, 1, 1]));
         let large = weight(dtype, 4096, 1);
         all.push(op(&MulMat.into(), &[large, one], one));
+        // Rows with fewer pairs than a warp has lanes.
+        let (short, few) = (
+            weight_of(dtype, [1024, 4096, 1, 1]),
+            floats([1024, 1, 1, 1]),
+        );
+        all.push(op(&MulMat.into(), &[short, few], one));
         all.push(op(&MulMat.into(), &[large, many], many));
     }
     for dtype in [DType::Q4K, DType::Q6K, DType::Q8_0, DType::Mxfp4] {
@@ -412,9 +422,7 @@ fn the_table_has_every_kernel() {
         .filter(|key| TARGETS.iter().any(|t| table().row(t, key).is_none()))
         .collect();
     assert!(lacking.is_empty(), "{lacking:?}");
-    let products = table()
-        .rows()
-        .filter(|r| r.kernel.starts_with("plane_columns "));
+    let products = table().rows().filter(|r| r.kernel.starts_with("gemv "));
     for row in products {
         assert_eq!(row.code.unit, LoopUnit::Idp, "{row:?}");
     }
