@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::columns::{Align, Columns};
-use crate::format::{printable, shortened, speed};
+use crate::format::{printable, shortened, speed, wrapped};
 
 /// Predicted times of tpc's kernels on cards, from a model of each launch.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -117,12 +117,9 @@ impl StepTimes {
 pub(super) fn render(report: &StepReport, columns: usize) -> String {
     let mut out = String::new();
     for times in [&report.token, &report.prompt] {
-        let _ = writeln!(
-            out,
-            "\n  tpc's kernels on {}, {}",
-            printable(&report.card),
-            times.heading()
-        );
+        let card = printable(&report.card);
+        let heading = format!("tpc's kernels on {card}, {}", times.heading());
+        let _ = write!(out, "\n{}", wrapped(&heading, columns, 2));
         out.push_str(&times.table().render(columns));
     }
     out

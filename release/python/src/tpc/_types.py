@@ -539,6 +539,62 @@ class SearchReport:
 
 
 @dataclass
+class StepKernel:
+    """The launches of a kernel in a batch."""
+
+    bound: str
+    """The limit of the kernel's speed."""
+    kernel: str
+    """The kernel."""
+    launches: int
+    """Launches."""
+    share: float
+    """Share of the batch's time."""
+    us: float
+    """Microseconds of all launches."""
+    us_each: float
+    """Microseconds of a launch on average, with the time before it."""
+    weight_bytes: int
+    """Bytes of weights that all launches read."""
+
+
+@dataclass
+class StepTimes:
+    """Predicted times of a batch."""
+
+    cells: int
+    """Tokens in the cache, including the batch."""
+    edges_us: float
+    """Microseconds of edges and transfers between devices."""
+    error: float
+    """Relative error of `tps`."""
+    kernels: List[StepKernel]
+    """Kernels of the first device, slowest first."""
+    measured: bool
+    """True if `error` was observed on cards, false if it is assumed."""
+    other_us: float
+    """Microseconds of other devices and of the host."""
+    tokens: int
+    """Tokens of the batch."""
+    tps: float
+    """Tokens per second."""
+    us: float
+    """Microseconds of the batch."""
+
+
+@dataclass
+class StepReport:
+    """Predicted times of tpc's kernels on cards, from a model of each launch."""
+
+    card: str
+    """The card of the first device."""
+    prompt: StepTimes
+    """The largest batch of a prompt."""
+    token: StepTimes
+    """A batch of one token."""
+
+
+@dataclass
 class ShardingReport:
     """The sharding of a tensor."""
 
@@ -704,6 +760,8 @@ class PlanReport:
     """Strategies that the engine refuses."""
     pool: Optional[PoolReport] = field(default=None)
     """Memory that the host shares with devices."""
+    step: Optional[StepReport] = field(default=None)
+    """Predicted times of tpc's kernels, if the devices are cards and the engine is tpc."""
     why: Optional[List[WhyReport]] = field(default=None)
     """Explanations for `--why`."""
 
