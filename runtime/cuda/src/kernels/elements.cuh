@@ -167,6 +167,9 @@ template <class T> DEVICE void copy_block(u8* to, const u8* from) {
     }
 }
 
+// Returns `i % n`. Most indices are in range.
+DEVICE u32 wrapped(u32 i, u32 n) { return i < n ? i : i % n; }
+
 // Returns a product that is rounded before any addition (no FMA contraction).
 DEVICE float mul_rn(float a, float b) {
 #ifdef __CUDACC__

@@ -1,12 +1,51 @@
-// Normalisation along axis 0. A block computes one row at a time.
+// Normalisation along axis 0. A block computes one row at a time. A thread has four adjacent elements of every `4 blockDim.x`, and
+// adds them in the order of their indices.
+
+// True if a row can be read and written in fours: contiguous aligned f32, `n` elements.
+template <class X> DEVICE bool in_fours(const View& x, const u8* row, u32 n) {
+    return IsFloat<X>::YES && x.nb[0] == 4 && n % 4 == 0 && x.ne[0] >= n && (u64)row % 16 == 0;
+}
+// Reads elements `i` to `i + 4` of a row of `n` elements, which is repeated if it is shorter; 0 after the end.
+template <bool FOURS, class X> DEVICE void four(const View& x, const u8* row, u32 i, u32 n, float* e) {
+    if (FOURS) {
+        float4 all = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (i < n) all = *(const float4*)(row + (u64)i * 4);
+        e[0] = all.x;
+        e[1] = all.y;
+        e[2] = all.z;
+        e[3] = all.w;
+        return;
+    }
+#pragma unroll 1
+    for (u32 j = 0; j < 4; j++) {
+        float own = i + j < n ? element<X>(x, row, wrapped(i + j, x.ne[0])) : 0.0f;
+        e[0] = j == 0 ? own : e[0];
+        e[1] = j == 1 ? own : e[1];
+        e[2] = j == 2 ? own : e[2];
+        e[3] = j == 3 ? own : e[3];
+    }
+}
+template <bool FOURS, class Y> DEVICE void put_four(const View& y, u8* row, u32 i, u32 n, const float* e) {
+    if (FOURS) {
+        float4 all = {e[0], e[1], e[2], e[3]};
+        if (i < n) *(float4*)(row + (u64)i * 4) = all;
+        return;
+    }
+    for (u32 j = 0; j < 4 && i + j < n; j++) Y::put(row + (u64)(i + j) * y.nb[0], e + j);
+}
 
 DEVICE Place row_place(u64 row, const View& v) { return place_of(row, 1, v); }
 
 template <class X> DEVICE float row_sum(const View& x, const u8* row, float shift, bool square) {
     float sum = 0.0f;
-    for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) {
-        float e = element<X>(x, row, i) - shift;
-        sum += square ? e * e : e;
+    u32 n = x.ne[0];
+    for (u32 i = threadIdx.x * 4; i < n; i += blockDim.x * 4) {
+        float all[4];
+        four<false, X>(x, row, i, n, all);
+        for (u32 j = 0; j < 4 && i + j < n; j++) {
+            float e = all[j] - shift;
+            sum += square ? e * e : e;
+        }
     }
     return block_sum(sum);
 }
@@ -72,6 +111,10 @@ template <class X> struct TensorRows {
         from = address(*v, at);
     }
     DEVICE_MEMBER float of(u32 i) const { return element<X>(*x, from, i); }
+    // True if rows of `n` elements can be read in fours.
+    DEVICE_MEMBER bool fours(u32 n) const { return in_fours<X>(*x, from, n); }
+    // Reads elements `i` to `i + 4`; 0 after the end of the row, which has `n` elements.
+    template <bool FOURS> DEVICE_MEMBER void four_of(u32 i, u32 n, float* e) const { four<FOURS, X>(*x, from, i, n, e); }
 };
 template <class S, class R> struct AddRows {
     enum { OPERANDS = S::OPERANDS + 1 };
@@ -84,21 +127,36 @@ template <class S, class R> struct AddRows {
         more = broadcast_row(*r, at);
     }
     DEVICE_MEMBER float of(u32 i) const { return inner.of(i) + element<R>(*r, more, i % r->ne[0]); }
+    DEVICE_MEMBER bool fours(u32 n) const { return inner.fours(n) && in_fours<R>(*r, more, n); }
+    template <bool FOURS> DEVICE_MEMBER void four_of(u32 i, u32 n, float* e) const {
+        float other[4];
+        inner.template four_of<FOURS>(i, n, e);
+        four<FOURS, R>(*r, more, i, n, other);
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) e[j] += other[j];
+    }
 };
 
 // Returns the shift and factor that normalise a row of `n` elements.
-template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p) {
+template <bool FOURS, class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p) {
     float mean = 0.0f, squares = 0.0f;
-    if (p.kind == 1) {
+#pragma unroll 1
+    for (u32 pass = p.kind == 1 ? 0 : 1; pass < 2; pass++) {
         float sum = 0.0f;
-        for (u32 i = threadIdx.x; i < n; i += blockDim.x) sum += row.of(i) - 0.0f;
-        mean = block_sum(sum) / (float)n;
+#pragma unroll FOURS ? 4 : 1
+        for (u32 i = threadIdx.x * 4; i < n; i += blockDim.x * 4) {
+            float all[4];
+            row.template four_of<FOURS>(i, n, all);
+#pragma unroll
+            for (u32 j = 0; j < 4; j++) {
+                float e = all[j] - mean;
+                if (FOURS || i + j < n) sum += pass ? e * e : e;
+            }
+        }
+        sum = block_sum(sum);
+        if (pass) squares = sum;
+        else mean = sum / (float)n;
     }
-    for (u32 i = threadIdx.x; i < n; i += blockDim.x) {
-        float e = row.of(i) - mean;
-        squares += e * e;
-    }
-    squares = block_sum(squares);
     return affine(p, mean, squares / (float)n, squares);
 }
 
@@ -113,11 +171,19 @@ template <class S, class W> struct NormRows {
         inner.begin(v, at, p);
         w = v + S::OPERANDS;
         by = broadcast_row(*w, at);
-        a = affine_of(inner, v->ne[0], p[1]);
+        a = inner.fours(v->ne[0]) ? affine_of<true>(inner, v->ne[0], p[1]) : affine_of<false>(inner, v->ne[0], p[1]);
     }
     DEVICE_MEMBER float of(u32 i) const {
         float scaled = (inner.of(i) - a.shift) * a.factor;
         return scaled * element<W>(*w, by, i % w->ne[0]);
+    }
+    DEVICE_MEMBER bool fours(u32 n) const { return inner.fours(n) && in_fours<W>(*w, by, n); }
+    template <bool FOURS> DEVICE_MEMBER void four_of(u32 i, u32 n, float* e) const {
+        float other[4];
+        inner.template four_of<FOURS>(i, n, e);
+        four<FOURS, W>(*w, by, i, n, other);
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) e[j] = (e[j] - a.shift) * a.factor * other[j];
     }
 };
 // The sum over `N` devices. The row of each device is read once; the sum stays in shared memory.
@@ -145,6 +211,18 @@ template <int N> struct AllReduceRows {
         sums = row;
     }
     DEVICE_MEMBER float of(u32 i) const { return sums[i]; }
+    DEVICE_MEMBER bool fours(u32 n) const { return n % 4 == 0; }
+    template <bool FOURS> DEVICE_MEMBER void four_of(u32 i, u32 n, float* e) const {
+        if (FOURS && i < n) {
+            float4 all = *(const float4*)(sums + i);
+            e[0] = all.x;
+            e[1] = all.y;
+            e[2] = all.z;
+            e[3] = all.w;
+            return;
+        }
+        for (u32 j = 0; j < 4; j++) e[j] = i + j < n ? sums[i + j] : 0.0f;
+    }
 };
 // `x` has the parts along axis 1 and the rows along axis 2.
 template <class X, class W> struct WeightedSumRows {
@@ -163,36 +241,59 @@ template <class X, class W> struct WeightedSumRows {
             sum += element<X>(*x, row_of(*x, s, token, 0), i) * element<W>(*w, row_of(*w, s % w->ne[1], token % w->ne[2], 0), i % w->ne[0]);
         return sum;
     }
+    // The parts of a row are alike. Weights may be one number, which is repeated.
+    DEVICE_MEMBER bool fours(u32 n) const { return in_fours<X>(*x, row_of(*x, 0, token, 0), n) && x->nb[1] % 16 == 0; }
+    template <bool FOURS> DEVICE_MEMBER void four_of(u32 i, u32 n, float* e) const {
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) e[j] = 0.0f;
+        for (u32 s = 0; s < x->ne[1]; s++) {
+            float part[4], by[4];
+            four<FOURS, X>(*x, row_of(*x, s, token, 0), i, n, part);
+            const u8* weights = row_of(*w, s % w->ne[1], token % w->ne[2], 0);
+            if (w->ne[0] == 1) by[0] = by[1] = by[2] = by[3] = element<W>(*w, weights, 0);
+            else four<false, W>(*w, weights, i, n, by);
+#pragma unroll
+            for (u32 j = 0; j < 4; j++) e[j] += part[j] * by[j];
+        }
+    }
 };
+
+// Computes a row of a norm times a tensor, in fours if all its tensors are. `operands` has the tensor and the results.
+template <bool FOURS, class S, class W, class Y, int K, int T>
+DEVICE void norm_row(const S& x, const View* operands, const Place& at, const NormParams* p) {
+    const View w = operands[0], *results = operands + 1, y = results[K], *kept = results, *q = results + K + T;
+    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n;
+    const u8 *by = broadcast_row(w, at), *made = T ? row_of(*q, at.i[1], at.i[2], at.i[3]) : nullptr;
+    u8 *to = address(y, at), *copy = K ? address(*kept, at) : nullptr;
+    Affine a = affine_of<FOURS>(x, n, p[0]);
+#pragma unroll 1
+    for (u32 first = 0; first < end; first += blockDim.x * 4) {
+        float whole[4], e[4];
+        u32 i = first + threadIdx.x * 4;
+        x.template four_of<FOURS>(i, n, whole);
+        four<FOURS, W>(w, by, i, n, e);
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) e[j] = i + j < n ? (whole[j] - a.shift) * a.factor * e[j] : 0.0f;
+        if (K) put_four<FOURS, F32>(*kept, copy, i, n, whole);
+        put_four<FOURS, Y>(y, to, i, n, e);
+        if (T) put_terms(e, i / 32, made, i < end);
+    }
+}
 
 // Computes a norm times a broadcast tensor. `K`: the normalised input is the first result. `T`: the last result receives
 // the terms of the product. Eight lanes hold the 32 elements of a group.
 template <class S, class W, class Y, int K, int T> DEVICE void norm_mul(const View* v, const u8* params) {
-    const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1;
-    const View y = results[K], kept = results[0], q = results[K + T];
+    const View *w = v + S::OPERANDS, *y = w + 1 + K;
     const NormParams* p = (const NormParams*)params;
-    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n;
-    for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {
-        Place at = row_place(row, y);
+    u32 n = y->ne[0];
+    for (u64 row = blockIdx.x; row < rows_of(*y); row += gridDim.x) {
+        Place at = row_place(row, *y);
         S x;
         x.begin(v, at, p);
-        const u8* by = broadcast_row(w, at);
-        u8* to = address(y, at);
-        Affine a = affine_of(x, n, p[0]);
-        for (u32 first = 0; first < end; first += blockDim.x * 4) {
-            float e[4];
-            u32 i = first + threadIdx.x * 4;
-            for (u32 j = 0; j < 4; j++) {
-                e[j] = 0.0f;
-                if (i + j >= n) continue;
-                float whole = x.of(i + j);
-                if (K) F32::put(address(kept, at) + (i + j) * kept.nb[0], &whole);
-                float scaled = (whole - a.shift) * a.factor;
-                e[j] = scaled * element<W>(w, by, (i + j) % w.ne[0]);
-                Y::put(to + (i + j) * y.nb[0], &e[j]);
-            }
-            if (T) put_terms(e, i / 32, row_of(q, at.i[1], at.i[2], at.i[3]), i < end);
-        }
+        bool fours = x.fours(n) && in_fours<W>(*w, broadcast_row(*w, at), n) && in_fours<Y>(*y, address(*y, at), n);
+        if (K) fours = fours && in_fours<F32>(w[1], address(w[1], at), n);
+        if (fours) norm_row<true, S, W, Y, K, T>(x, w, at, p);
+        else norm_row<false, S, W, Y, K, T>(x, w, at, p);
     }
 }
 

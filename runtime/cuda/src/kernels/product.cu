@@ -11,8 +11,6 @@ struct NoEpilogue {
     enum { OPERANDS = 0 };
     DEVICE float of(const View*, float sum, u32, const Column&) { return sum; }
 };
-// Returns `i % n`. Most indices are in range.
-DEVICE u32 wrapped(u32 i, u32 n) { return i < n ? i : i % n; }
 template <class R, class More = NoEpilogue> struct AddTensor {
     enum { OPERANDS = 1 + More::OPERANDS };
     DEVICE float of(const View* r, float sum, u32 row, const Column& at) {
