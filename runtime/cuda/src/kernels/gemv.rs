@@ -137,8 +137,29 @@ pub(super) fn gated(
         .with(u32::from(has_tail(gate)))
         .with(u32::from(up.is_none()))
         .with(u32::from(terms));
+    let template = match terms && fits_twice(gate.dtype) {
+        true => template.with_launch_bounds(TERMS_THREADS as u32, 2),
+        false => template,
+    };
     let kernel = kernel(template, numbers, geometry(blocks, threads)?)?;
     Ok(kernel.with_weights(vec![first, second]))
+}
+
+/// True if four rows of the type need at most 128 registers per thread, so that two blocks of [`TERMS_THREADS`] fit.
+const fn fits_twice(dtype: DType) -> bool {
+    matches!(
+        dtype,
+        DType::Q4_0
+            | DType::Q4_1
+            | DType::Q8_0
+            | DType::Q2K
+            | DType::Q4K
+            | DType::Iq4Nl
+            | DType::Mxfp4
+            | DType::Nvfp4
+            | DType::Tq1_0
+            | DType::Tq2_0
+    )
 }
 
 /// True if a gated product of this many rows has the kernel of [`gated`].

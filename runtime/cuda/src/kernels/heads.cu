@@ -25,10 +25,12 @@ template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, fl
     float sum = 0.0f;
     for (u32 w = 0; w < warps; w++) {
         float part = 0.0f;
-        for (u32 i = w * 32 + threadIdx.x % 32; i < x.ne[0]; i += warps * 32) {
-            float e = element<X>(x, row, i) - shift;
-            part += S ? e * e : e;
-        }
+        // A lane has four adjacent elements at a time.
+        for (u32 i = (w * 32 + threadIdx.x % 32) * 4; i < x.ne[0]; i += warps * 128)
+            for (u32 j = i; j < i + 4 && j < x.ne[0]; j++) {
+                float e = element<X>(x, row, j) - shift;
+                part += S ? e * e : e;
+            }
         part = warp_sum(part);
         sum = warps == 1 ? part : sum + part;
     }

@@ -51,10 +51,11 @@ template <class X> DEVICE float row_sum(const View& x, const u8* row, float shif
 }
 
 template <class X, class Y> DEVICE void scale_row(const View& x, const u8* from, const View& y, u8* to, Affine a) {
-    for (u32 i = threadIdx.x; i < x.ne[0]; i += blockDim.x) {
-        float out = (element<X>(x, from, i) - a.shift) * a.factor;
-        Y::put(to + i * y.nb[0], &out);
-    }
+    for (u32 i = threadIdx.x * 4; i < x.ne[0]; i += blockDim.x * 4)
+        for (u32 j = i; j < i + 4 && j < x.ne[0]; j++) {
+            float out = (element<X>(x, from, j) - a.shift) * a.factor;
+            Y::put(to + j * y.nb[0], &out);
+        }
 }
 
 template <class X, class Y> DEVICE void norm(const View* v, const u8* params) {
