@@ -138,23 +138,28 @@ template <class S, class R> struct AddRows {
     }
 };
 
+// Returns the sum of a thread's elements minus `mean`, or of their squares.
+template <bool FOURS, class S> DEVICE float own_sum(const S& row, u32 n, float mean, bool square) {
+    float sum = 0.0f;
+#pragma unroll FOURS ? 4 : 1
+    for (u32 i = threadIdx.x * 4; i < n; i += blockDim.x * 4) {
+        float all[4];
+        row.template four_of<FOURS>(i, n, all);
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) {
+            float e = all[j] - mean;
+            if (FOURS || i + j < n) sum += square ? e * e : e;
+        }
+    }
+    return sum;
+}
+
 // Returns the shift and factor that normalise a row of `n` elements.
-template <bool FOURS, class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p) {
+template <class S> DEVICE Affine affine_of(const S& row, u32 n, const NormParams& p, bool fours) {
     float mean = 0.0f, squares = 0.0f;
 #pragma unroll 1
     for (u32 pass = p.kind == 1 ? 0 : 1; pass < 2; pass++) {
-        float sum = 0.0f;
-#pragma unroll FOURS ? 4 : 1
-        for (u32 i = threadIdx.x * 4; i < n; i += blockDim.x * 4) {
-            float all[4];
-            row.template four_of<FOURS>(i, n, all);
-#pragma unroll
-            for (u32 j = 0; j < 4; j++) {
-                float e = all[j] - mean;
-                if (FOURS || i + j < n) sum += pass ? e * e : e;
-            }
-        }
-        sum = block_sum(sum);
+        float sum = block_sum(fours ? own_sum<true>(row, n, mean, pass) : own_sum<false>(row, n, mean, pass));
         if (pass) squares = sum;
         else mean = sum / (float)n;
     }
@@ -172,7 +177,7 @@ template <class S, class W> struct NormRows {
         inner.begin(v, at, p);
         w = v + S::OPERANDS;
         by = broadcast_row(*w, at);
-        a = inner.fours(v->ne[0]) ? affine_of<true>(inner, v->ne[0], p[1]) : affine_of<false>(inner, v->ne[0], p[1]);
+        a = affine_of(inner, v->ne[0], p[1], inner.fours(v->ne[0]));
     }
     DEVICE_MEMBER float of(u32 i) const {
         float scaled = (inner.of(i) - a.shift) * a.factor;
@@ -259,42 +264,46 @@ template <class X, class W> struct WeightedSumRows {
     }
 };
 
-// Computes a row of a norm times a tensor, in fours if all its tensors are. `operands` has the tensor and the results.
-template <bool FOURS, class S, class W, class Y, int K, int T>
-DEVICE void norm_row(const S& x, const View* operands, const Place& at, const NormParams* p) {
-    const View w = operands[0], *results = operands + 1, y = results[K], *kept = results, *q = results + K + T;
-    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n;
-    const u8 *by = broadcast_row(w, at), *made = T ? row_of(*q, at.i[1], at.i[2], at.i[3]) : nullptr;
-    u8 *to = address(y, at), *copy = K ? address(*kept, at) : nullptr;
-    Affine a = affine_of<FOURS>(x, n, p[0]);
-#pragma unroll 1
-    for (u32 first = 0; first < end; first += blockDim.x * 4) {
-        float whole[4], e[4];
-        u32 i = first + threadIdx.x * 4;
-        x.template four_of<FOURS>(i, n, whole);
-        four<FOURS, W>(w, by, i, n, e);
-#pragma unroll
-        for (u32 j = 0; j < 4; j++) e[j] = i + j < n ? (whole[j] - a.shift) * a.factor * e[j] : 0.0f;
-        if (K) put_four<FOURS, F32>(*kept, copy, i, n, whole);
-        put_four<FOURS, Y>(y, to, i, n, e);
-        if (T) put_terms(e, i / 32, made, i < end);
-    }
-}
-
 // Computes a norm times a broadcast tensor. `K`: the normalised input is the first result. `T`: the last result receives
-// the terms of the product. Eight lanes hold the 32 elements of a group.
+// the terms of the product. Eight lanes hold the 32 elements of a group. Rows are read in fours if all tensors allow it.
 template <class S, class W, class Y, int K, int T> DEVICE void norm_mul(const View* v, const u8* params) {
-    const View *w = v + S::OPERANDS, *y = w + 1 + K;
+    const View w = v[S::OPERANDS], *results = v + S::OPERANDS + 1, y = results[K], *kept = results, *q = results + K + T;
     const NormParams* p = (const NormParams*)params;
-    u32 n = y->ne[0];
-    for (u64 row = blockIdx.x; row < rows_of(*y); row += gridDim.x) {
-        Place at = row_place(row, *y);
+    u32 n = y.ne[0], end = T ? groups_of_terms(n) * 32 : n, step = blockDim.x * 4;
+    for (u64 row = blockIdx.x; row < rows_of(y); row += gridDim.x) {
+        Place at = row_place(row, y);
         S x;
         x.begin(v, at, p);
-        bool fours = x.fours(n) && in_fours<W>(*w, broadcast_row(*w, at), n) && in_fours<Y>(*y, address(*y, at), n);
-        if (K) fours = fours && in_fours<F32>(w[1], address(w[1], at), n);
-        if (fours) norm_row<true, S, W, Y, K, T>(x, w, at, p);
-        else norm_row<false, S, W, Y, K, T>(x, w, at, p);
+        const u8 *by = broadcast_row(w, at), *made = T ? row_of(*q, at.i[1], at.i[2], at.i[3]) : nullptr;
+        u8 *to = address(y, at), *copy = K ? address(*kept, at) : nullptr;
+        bool fours = x.fours(n) && in_fours<W>(w, by, n) && in_fours<Y>(y, to, n) && (!K || in_fours<F32>(*kept, copy, n));
+        // The factors of the next step are loaded one step earlier, those of the first before the sums.
+        float next[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (fours) four<true, W>(w, by, threadIdx.x * 4, n, next);
+        Affine a = affine_of(x, n, p[0], fours);
+#pragma unroll 1
+        for (u32 i = threadIdx.x * 4; i - threadIdx.x * 4 < end; i += step) {
+            float whole[4], e[4];
+            if (fours) {
+#pragma unroll
+                for (u32 j = 0; j < 4; j++) e[j] = next[j];
+                four<true, W>(w, by, i + step, n, next);
+                x.template four_of<true>(i, n, whole);
+            } else {
+                x.template four_of<false>(i, n, whole);
+                four<false, W>(w, by, i, n, e);
+            }
+#pragma unroll
+            for (u32 j = 0; j < 4; j++) e[j] = i + j < n ? (whole[j] - a.shift) * a.factor * e[j] : 0.0f;
+            if (fours) {
+                if (K) put_four<true, F32>(*kept, copy, i, n, whole);
+                put_four<true, Y>(y, to, i, n, e);
+            } else {
+                if (K) put_four<false, F32>(*kept, copy, i, n, whole);
+                put_four<false, Y>(y, to, i, n, e);
+            }
+            if (T) put_terms(e, i / 32, made, i < end);
+        }
     }
 }
 

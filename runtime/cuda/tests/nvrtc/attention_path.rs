@@ -136,9 +136,9 @@ fn resident(kernel: &Kernel, compiled: &CompiledModule, target: &str) -> u64 {
     };
     let k = &compiled.kernels[0];
     let threads = u64::from(kernel.geometry.threads);
-    let of_registers = 65536 / ((k.registers as u64).next_multiple_of(8) * threads);
+    let of_registers = 65536 / (k.registers.next_multiple_of(8) * threads);
     // The driver takes 1 KB of each block.
-    let shared = u64::from(kernel.geometry.shared_bytes) + k.shared as u64 + 1024;
+    let shared = u64::from(kernel.geometry.shared_bytes) + k.shared + 1024;
     of_registers.min((kb << 10) / shared)
 }
 
