@@ -67,8 +67,12 @@ impl GemvPart<'_> {
 
     fn argument(&self, blocks: usize) -> Result<WeightArgument, &'static str> {
         let rows = 0..self.weight.max_dims[1] as u64;
-        WeightArgument::new((self.operand, self.weight), rows, blocks)
+        WeightArgument::new(argument(self.operand, self.weight), rows, blocks)
     }
+}
+
+const fn argument(operand: usize, weight: &Tensor) -> (usize, DType, [usize; 4]) {
+    (operand, weight.dtype, weight.max_dims)
 }
 
 fn geometry(blocks: usize, threads: usize) -> Result<Geometry, &'static str> {
@@ -121,15 +125,15 @@ pub(super) fn gated(
     let (function, numbers) = pointwise::gate(op, request.options);
     let rows = y.max_dims[0];
     let second = match up {
-        Some(up) => ((1, up), 0),
-        None => ((0, gate), rows as u64),
+        Some(up) => (argument(1, up), 0),
+        None => (argument(0, gate), rows as u64),
     };
     // Terms have an even number of groups of 32 rows, each of which a block writes.
     let (blocks, threads) = match terms {
         true => (rows.div_ceil(64) * 2, TERMS_THREADS),
         false => (rows.div_ceil(THREADS / WARP * GATED_ROWS), THREADS),
     };
-    let first = WeightArgument::new((0, gate), 0..rows as u64, blocks)?;
+    let first = WeightArgument::new(argument(0, gate), 0..rows as u64, blocks)?;
     let second = WeightArgument::new(second.0, second.1..second.1 + rows as u64, blocks)?;
     let template = plane_instance("glu_gemv", gate.dtype, &[], Arguments::Weights(2))
         .with(function)

@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use tpc_ir::{DType, RANK};
 
-use super::kernel::Tensor;
 use crate::planes::{PLANES, Planes};
 
 /// Rows of a weight in planes.
@@ -30,16 +30,16 @@ impl WeightArgument {
     /// The bytes of `PlaneWeight`.
     pub const BYTES: usize = 64;
 
-    /// Returns the argument for some rows of an operand with one matrix.
+    /// Returns the argument for some rows of an operand with one matrix of this type and size.
     pub(super) fn new(
-        (operand, weight): (usize, &Tensor),
+        (operand, dtype, dims): (usize, DType, [usize; RANK]),
         rows: Range<u64>,
         blocks: usize,
     ) -> Result<WeightArgument, &'static str> {
-        let planes = Planes::new(weight.dtype, weight.max_dims[0]);
+        let planes = Planes::new(dtype, dims[0]);
         let planes = planes.ok_or("planes do not support this type and row size")?;
         let row_bytes = planes.row_bytes();
-        let found = planes.offsets(weight.rows() as u64);
+        let found = planes.offsets(dims[1] as u64);
         let (mut offsets, _) = found.ok_or("the weight is too large")?;
         for (offset, bytes) in offsets.iter_mut().zip(row_bytes) {
             *offset += rows.start * bytes as u64;
@@ -68,14 +68,12 @@ impl WeightArgument {
 
 #[cfg(test)]
 mod tests {
-    use tpc_ir::DType;
-
     use super::*;
 
     #[test]
     fn rows_are_found_in_each_plane() {
-        let weight = Tensor::new(DType::Q8_0, [64, 10, 1, 1]);
-        let argument = WeightArgument::new((3, &weight), 4..10, 2).expect("small");
+        let weight = (3, DType::Q8_0, [64, 10, 1, 1]);
+        let argument = WeightArgument::new(weight, 4..10, 2).expect("small");
         // A row has 64 codes and two heads of two bytes.
         assert_eq!(argument.row_bytes, [64, 0, 0, 4]);
         assert_eq!(argument.offsets, [256, 640, 640, 656]);

@@ -41,3 +41,6 @@ pub const PROMPT_ERROR: f64 = 0.4;
 
 /// The relative error of predicted times of single kernels.
 pub const KERNEL_ERROR: f64 = 0.3;
+
+/// Weights that a `dp4a` multiplies with one of the two terms, per lane.
+pub const IDP_WEIGHTS: f64 = 2.0;

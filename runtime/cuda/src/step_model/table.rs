@@ -3,8 +3,8 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use super::constants::IDP_WEIGHTS;
 use super::key::KernelKey;
-use super::work::IDP_WEIGHTS;
 use crate::nvrtc::{CodeCounts, LoopUnit};
 
 /// The counts of a kernel on a target.

@@ -1,5 +1,6 @@
 //! The work of a launch: its blocks, instructions, bytes and tensor instructions.
 
+use super::constants::IDP_WEIGHTS;
 use super::key::KernelKey;
 use super::table::KernelCounts;
 use crate::executor::{PlannedKernel, PlannedTensor};
@@ -10,8 +11,6 @@ const HMMA: f64 = 2048.0;
 /// Turing's tensor instruction of f16 is half as large.
 const HMMA_SM_75: f64 = 1024.0;
 const IMMA: f64 = 4096.0;
-/// Weights that a `dp4a` multiplies with one of the two terms, per lane.
-pub(super) const IDP_WEIGHTS: f64 = 2.0;
 /// Columns of a tile of products with int8 tensor instructions.
 const IMMA_COLUMNS: f64 = 8.0;
 
