@@ -43,4 +43,4 @@ pub const PROMPT_ERROR: f64 = 0.4;
 pub const KERNEL_ERROR: f64 = 0.3;
 
 /// Weights that a `dp4a` multiplies with one of the two terms, per lane.
-pub const IDP_WEIGHTS: f64 = 2.0;
+pub(super) const IDP_WEIGHTS: f64 = 2.0;
