@@ -19,7 +19,7 @@ fn plans_for_cards_list_predicted_kernels() {
     }
     let brief = plan(MODEL, "--devices 4090 -c 4096").stdout;
     assert!(brief.contains("\nmodel "), "{brief}");
-    // Other engines and unnamed devices have no predictions.
+    // tpc predicts nothing for other engines and for unnamed devices.
     for options in [
         "--devices 4090 -c 4096 --engine llama.cpp",
         "--devices 1 -c 4096",

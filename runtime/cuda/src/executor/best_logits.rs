@@ -38,7 +38,7 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
-    /// Writes the largest logits of each row to the outputs. Returns false if a row has no usable largest logit.
+    /// Writes the largest logits of each row to the outputs. Returns false if a row has NaN or no finite largest logit.
     pub(super) fn read_best(
         &mut self,
         shape: usize,

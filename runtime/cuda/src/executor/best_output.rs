@@ -1,4 +1,4 @@
-//! The output `logits`, of which devices can find the largest elements.
+//! The output `logits`. Devices can find its largest elements.
 //!
 //! The host then reads some kilobytes instead of all logits. This works if the host only copies and joins results of
 //! devices.

@@ -32,7 +32,7 @@ struct Users {
     launches: BTreeSet<Launch>,
     /// The devices that access it; `None` for the host.
     places: BTreeSet<Option<usize>>,
-    /// Collectives in which other devices read it.
+    /// The collectives that read it from other devices.
     remote: BTreeSet<Launch>,
 }
 

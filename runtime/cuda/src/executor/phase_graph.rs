@@ -38,7 +38,7 @@ pub(super) enum PhaseGraph {
 #[derive(Debug)]
 pub(super) struct PhaseGraphs {
     pub(super) main: PhaseGraph,
-    /// Two graphs, of which one runs after `main`.
+    /// The graphs for the output. One of them runs after `main`.
     pub(super) output: Option<OutputGraphs>,
 }
 

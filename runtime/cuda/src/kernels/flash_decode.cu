@@ -418,7 +418,7 @@ DEVICE bool attend_chunk(const DecodeShared& s, const DecodeTeams& teams, u32 ba
     return true;
 }
 
-// Values of a row: of all teams in shared memory, of a range of chunks, or none if a chunk has no visible cell.
+// The source of a row's values: the teams in shared memory, a range of chunks, or nothing if no cell is visible.
 enum { TEAMS, CHUNKS, NOTHING };
 
 // Finishes a row of a range of chunks: stores a partial result at the first chunk, or writes the result. A warp finishes
@@ -555,7 +555,7 @@ template <int N, int T, int R> DEVICE DecodeBlock decode_block(const View* v, co
 
 // `N` is 1 if the row has a sink, `T` is 1 if the terms of the result are written. `KC` and `VC` are the cells per tile
 // of K and V; `KL` and `VL` lanes copy a row. First, all views are copied to shared memory with one load per thread. Then
-// each warp prepares a part of what the block needs.
+// each warp prepares a part.
 template <class Q, class K, class V, class M, class S, class Y, int T, int N, int R, int KC, int KL, int VC, int VL>
 DEVICE void flash_decode(const View* all, const u8* params) {
     DYN_SHARED(float, shared);

@@ -22,7 +22,7 @@ const ROWS: usize = 8;
 /// The number of rows up to which the values of all teams are in shared memory at once.
 const WHOLE_ROWS: usize = 4;
 
-/// Returns the number of blocks per multiprocessor for which registers suffice.
+/// Returns how many blocks fit the registers of a multiprocessor.
 fn resident(rows: usize) -> u32 {
     if rows == ROWS { 2 } else { 3 }
 }

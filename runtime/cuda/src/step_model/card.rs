@@ -21,7 +21,7 @@ pub struct Card {
 
 impl Card {
     /// Returns a card. `bandwidth` is the specified bandwidth, `tensor` the specified rate of f16 added in f32.
-    /// Returns `None` if tpc has no code for the compute capability.
+    /// Returns `None` if tpc does not compile for the compute capability.
     pub fn new(
         name: &str,
         capability: (u32, u32),

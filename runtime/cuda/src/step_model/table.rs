@@ -27,7 +27,7 @@ pub struct KernelCounts {
 /// A kernel without counts, for example because the target is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the table of instruction counts has no kernel for target {target}: add it with TPC_BLESS=1"
+    "instruction counts for target {target} are missing: TPC_BLESS=1 writes them"
 )]
 pub struct NoCounts {
     /// The target.
@@ -104,7 +104,7 @@ impl KernelTable {
     ///
     /// # Errors
     ///
-    /// Returns an error if the table has no kernel for the target.
+    /// Returns an error if the table lacks the target.
     pub fn of(&self, target: &str, name: &str) -> Result<KernelCounts, NoCounts> {
         let key = KernelKey::of(name);
         if let Some(row) = self.row(target, &key) {

@@ -183,7 +183,7 @@ fn chunks_without_visible_cells_do_not_change_bits() {
     }
 }
 
-/// The grid is that of the resident blocks, whatever the context; fewer chunks take fewer blocks.
+/// The grid has the resident blocks at any context, or one block per chunk if that is fewer.
 #[test]
 fn the_grid_does_not_grow_with_the_context() {
     let random = Random::new("grid", 1);

@@ -22,7 +22,7 @@ fn bits(logits: &[f64]) -> Vec<u64> {
     logits.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Returns the widths in which a token has other bits than alone; `None` without a C++ compiler.
+/// Returns the widths that change the bits of a token; `None` without a C++ compiler.
 fn other_widths(path: &std::path::Path, count: usize, cache: DType) -> Option<Vec<usize>> {
     let file = GgufFile::open(path).unwrap_or_else(|e| panic!("{e}"));
     let placed = tpc_core::placement::Placement {
