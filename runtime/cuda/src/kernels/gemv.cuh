@@ -98,8 +98,7 @@ template <class P, int R, int TAIL> struct WarpRows {
         for (int r = 0; r < R; r++) groups[r][0].d = groups[r][0].m = groups[r][1].d = groups[r][1].m = 0.0f;
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
-            uint4 q0 = load_global(terms_at(tile, 0, CODES + 2 * half)), q1 = load_global(terms_at(tile, 0, CODES + 2 * half + 1));
-            uint4 r0 = load_global(terms_at(tile, 0, RESTS + 2 * half)), r1 = load_global(terms_at(tile, 0, RESTS + 2 * half + 1));
+            const GroupTerms half_terms = terms_of(tile, 0, half);
             TermSums x = sums_of(tile, 0, half);
 #pragma unroll
             for (int r = 0; r < R; r++) {
@@ -107,11 +106,7 @@ template <class P, int R, int TAIL> struct WarpRows {
                 group_words<P>(pairs[r], half, tables, words);
                 if (more && P::LOW != 8) load_behind(r, half, ahead);
                 i32 c[2] = {0, 0};
-                dot(words, q0, &c[0]);
-                dot(words + 4, q1, &c[P::TWO]);
-                for (u32 i = 0; i <= P::TWO; i++) c[i] = 254 * c[i] - of_zero<P>(x, i);
-                dot(words, r0, &c[0]);
-                dot(words + 4, r1, &c[P::TWO]);
+                dot_group<P>(words, half_terms, x, c);
                 if (more && P::LOW == 8) load_behind(r, half, ahead);
                 add_group<P>(groups[r][head_of<P>(half)], steps_of<P>(pairs[r].scales, half), c[0], c[1], x);
             }

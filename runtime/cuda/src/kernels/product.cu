@@ -106,6 +106,26 @@ DEVICE void dot(const u32* words, const uint4& x, i32* sum) {
     *sum = __dp4a((i32)words[3], (i32)x.w, *sum);
 }
 
+// The codes of a group's terms: 32 of q, then 32 of r.
+struct GroupTerms {
+    uint4 q[2], r[2];
+};
+DEVICE GroupTerms terms_of(const u8* tile, u32 in, u32 half) {
+    GroupTerms t;
+    for (u32 i = 0; i < 2; i++) t.q[i] = load_global(terms_at(tile, in, CODES + 2 * half + i));
+    for (u32 i = 0; i < 2; i++) t.r[i] = load_global(terms_at(tile, in, RESTS + 2 * half + i));
+    return t;
+}
+
+// Computes the sums of (code - ZERO) times the terms of a group, or of its halves if these have separate steps.
+template <class P> DEVICE void dot_group(const u32* words, const GroupTerms& t, const TermSums& x, i32* c) {
+    dot(words, t.q[0], &c[0]);
+    dot(words + 4, t.q[1], &c[P::TWO]);
+    for (u32 i = 0; i <= P::TWO; i++) c[i] = 254 * c[i] - of_zero<P>(x, i);
+    dot(words, t.r[0], &c[0]);
+    dot(words + 4, t.r[1], &c[P::TWO]);
+}
+
 // Adds pair `in` of a tile to the sums of `R` rows.
 template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* tile, i32 in, float* sums) {
     HeadSums groups[R][2];
@@ -113,19 +133,14 @@ template <class P, int R> DEVICE void add_pair(const Pair<P>* pairs, const u8* t
     for (int r = 0; r < R; r++) groups[r][0].d = groups[r][0].m = groups[r][1].d = groups[r][1].m = 0.0f;
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
-        uint4 q0 = load_global(terms_at(tile, in, CODES + 2 * half)), q1 = load_global(terms_at(tile, in, CODES + 2 * half + 1));
-        uint4 r0 = load_global(terms_at(tile, in, RESTS + 2 * half)), r1 = load_global(terms_at(tile, in, RESTS + 2 * half + 1));
+        const GroupTerms half_terms = terms_of(tile, in, half);
         TermSums x = sums_of(tile, in, half);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             u32 words[8];
             group_words<P>(pairs[r], half, tables_of<P>(0), words);
             i32 c[2] = {0, 0};
-            dot(words, q0, &c[0]);
-            dot(words + 4, q1, &c[P::TWO]);
-            for (u32 i = 0; i <= P::TWO; i++) c[i] = 254 * c[i] - of_zero<P>(x, i);
-            dot(words, r0, &c[0]);
-            dot(words + 4, r1, &c[P::TWO]);
+            dot_group<P>(words, half_terms, x, c);
             add_group<P>(groups[r][head_of<P>(half)], steps_of<P>(pairs[r].scales, half), c[0], c[1], x);
         }
     }

@@ -26,9 +26,7 @@ pub struct KernelCounts {
 
 /// A kernel without counts, for example because the target is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "instruction counts for target {target} are missing: TPC_BLESS=1 writes them"
-)]
+#[error("instruction counts for target {target} are missing: TPC_BLESS=1 writes them")]
 pub struct NoCounts {
     /// The target.
     pub target: String,
