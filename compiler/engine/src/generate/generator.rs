@@ -5,6 +5,7 @@ use tpc_runtime::{Batch, ExecError, Predicted};
 
 use super::decoder::Decoder;
 use super::draft::{BlockDrafts, DraftRequest, DraftSource, Pace};
+use super::shares::share;
 use super::sink::TokenSink;
 use super::slot::{BatchShare, End, Slot};
 use super::speed::{Speed, Step};
@@ -32,6 +33,8 @@ pub struct Generator<'m> {
     pub n_ctx: usize,
     /// Maximum tokens per batch.
     pub batch: usize,
+    /// Maximum prompt tokens in a batch that also continues answers.
+    pub chunk: usize,
     /// The reaction to a full context.
     pub when_full: WhenFull,
     /// Reason why the last context shift failed.
@@ -70,6 +73,7 @@ impl<'m> Generator<'m> {
             model,
             n_ctx,
             batch,
+            chunk: usize::MAX,
             when_full: WhenFull::End,
             unshifted: None,
             stop: NEVER,
@@ -146,6 +150,9 @@ impl Generator<'_> {
     ) -> Result<(), E> {
         loop {
             for slot in &mut *slots {
+                if let Some(error) = slot.error.take() {
+                    return Err(E::from(error));
+                }
                 self.make_room(slot)?;
                 if (self.stop)() {
                     slot.end.get_or_insert(End::Done);
@@ -159,6 +166,22 @@ impl Generator<'_> {
                 return Ok(());
             }
             self.step(slots)?;
+        }
+    }
+
+    /// Decodes one batch with tokens of all slots that have not ended. Slots at the front read their prompts first.
+    ///
+    /// An error of one slot's sampler or sink ends only this slot; [`Slot::error`] has the error.
+    ///
+    /// # Errors
+    /// Returns the errors of the model and of the sources of drafts.
+    pub fn advance(&mut self, slots: &mut [Slot<'_, impl TokenSink>]) -> Result<(), Error> {
+        for slot in &mut *slots {
+            self.make_room(slot)?;
+        }
+        match slots.iter().all(|l| l.end.is_some()) {
+            true => Ok(()),
+            false => self.step(slots),
         }
     }
 
@@ -201,13 +224,21 @@ impl Generator<'_> {
             .iter_mut()
             .for_each(|l| l.share = BatchShare::default());
         // Answers take priority over prompts.
-        let mut answers = 0;
-        for prompts in [false, true] {
-            let these = |l: &&mut Slot<'_, _>| l.end.is_none() && l.answer.is_empty() == prompts;
-            for slot in slots.iter_mut().filter(these) {
-                slot.put(batch, self.batch - batch.tokens.len());
-            }
-            answers = if prompts { answers } else { batch.tokens.len() };
+        let open = |l: &&mut Slot<'_, _>| l.end.is_none();
+        for slot in slots.iter_mut().filter(open).filter(|l| l.answers()) {
+            slot.put(batch, self.batch - batch.tokens.len());
+        }
+        let answers = batch.tokens.len();
+        let mut room = self.batch - answers;
+        if answers > 0 {
+            room = room.min(self.chunk);
+        }
+        let reading = slots.iter().filter(|l| l.end.is_none() && !l.answers());
+        let mut shares: Vec<usize> = reading.map(Slot::readable).collect();
+        share(&mut shares, room);
+        let reading = slots.iter_mut().filter(open).filter(|l| !l.answers());
+        for (slot, share) in reading.zip(shares) {
+            slot.put(batch, share);
         }
         batch.tokens.len() - answers
     }
@@ -232,7 +263,15 @@ impl Generator<'_> {
         };
         for slot in slots.iter_mut().filter(|l| !l.share.tokens.is_empty()) {
             let (before, drafted) = (slot.answer.len(), slot.drafts.len());
-            let judged = slot.continue_with(|sampler, i| rows.sample(sampler, i))?;
+            let judged = match slot.continue_with(|sampler, i| rows.sample(sampler, i)) {
+                Ok(judged) => judged,
+                Err(error) => {
+                    slot.fail(error);
+                    continue;
+                }
+            };
+            slot.drafted += drafted;
+            slot.accepted += judged.accepted;
             done.drafted += drafted;
             done.accepted += judged.accepted;
             let confidence = slot.confidence.take().filter(|_| slot.end.is_none());

@@ -2,7 +2,7 @@
 //!
 //! - `prompt` turns a text, conversation or id list into token ids;
 //! - a `slot` has a sequence and its answer, and a `sink` receives the answer's tokens;
-//! - `generator` decodes all slots in common batches on a `decoder`;
+//! - `generator` decodes all slots in common batches on a `decoder`, and `shares` divides a batch among prompts;
 //! - sources of `draft`s guess tokens, with a `confidence`, and the model checks them;
 //! - `conversation` continues a chat in a slot, even beyond the context;
 //! - `speed` counts tokens and their time.
@@ -13,6 +13,7 @@ mod decoder;
 mod draft;
 mod generator;
 mod prompt;
+mod shares;
 mod sink;
 mod slot;
 mod speed;

@@ -17,6 +17,8 @@ pub enum End {
     Full,
     /// The sink returned `Break`.
     SinkClosed,
+    /// The sampler or the sink failed.
+    Failed,
 }
 
 /// A sequence with its prompt, answer and sampler.
@@ -29,16 +31,24 @@ pub struct Slot<'t, S> {
     pub prompt: usize,
     /// Tokens to read before the answer continues.
     pub pending: Vec<u32>,
+    /// Position at which a batch ends, so that the caller can save the sequence's states there.
+    pub pause_at: Option<usize>,
     /// Drafted tokens after the pending tokens.
     pub drafts: Vec<u32>,
     /// The confidence in the drafts.
     pub confidence: Option<Confidence>,
     /// Tokens of the answer.
     pub answer: Vec<u32>,
+    /// Number of tokens drafted for the answer.
+    pub drafted: usize,
+    /// Number of accepted drafts.
+    pub accepted: usize,
     /// The part of the last batch that belongs to the slot.
     pub share: BatchShare,
     /// The reason why the answer ended; `None` while it continues.
     pub end: Option<End>,
+    /// The error that ended the answer.
+    pub error: Option<Error>,
     /// True if the end has been reported.
     pub closed: bool,
     /// The sampler of the answer's tokens.
@@ -59,17 +69,40 @@ impl<'t, S> Slot<'t, S> {
             read: Vec::new(),
             prompt: 0,
             pending: Vec::new(),
+            pause_at: None,
             drafts: Vec::new(),
             confidence: None,
             answer: Vec::new(),
+            drafted: 0,
+            accepted: 0,
             share: BatchShare::default(),
             end: None,
+            error: None,
             closed: false,
             sampler,
             sink,
             max_tokens: usize::MAX,
             ends: None,
         }
+    }
+
+    /// True if the slot has read its prompt.
+    pub(super) fn answers(&self) -> bool {
+        !self.answer.is_empty()
+    }
+
+    /// Returns the number of pending tokens that a batch may read.
+    pub(super) fn readable(&self) -> usize {
+        let pause = self.pause_at.and_then(|at| at.checked_sub(self.read.len()));
+        let most = pause.filter(|n| *n > 0).unwrap_or(usize::MAX);
+        self.pending.len().min(most)
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.end = Some(End::Failed);
+        self.error = Some(error);
+        self.drafts.clear();
+        self.pending.clear();
     }
 
     /// Queues a prompt in an empty slot.
@@ -114,7 +147,7 @@ pub struct DraftVerdict {
 impl<S: TokenSink> Slot<'_, S> {
     /// Appends up to `room` pending tokens to a batch. Also appends the drafts if all pending tokens fit.
     pub fn put(&mut self, batch: &mut Batch, room: usize) {
-        let n = self.pending.len().min(room);
+        let n = self.readable().min(room);
         let whole = n == self.pending.len();
         let drafts = match whole {
             true => self.drafts.len().min(room - n),

@@ -1,0 +1,24 @@
+tpc_ir::codes! {
+    pub static;
+
+    FAILED = error(
+        "TPC0460",
+        "the model failed during a request",
+        "The model or its device failed. All requests in progress end with this error.",
+    )
+    .cure("look at the server's log for the first error, and restart the server if `/health` stays at 503.");
+
+    SHUTDOWN = error(
+        "TPC0461",
+        "the server is shutting down",
+        "The server received SIGTERM or Ctrl-C. Requests in progress had the time of `--drain-seconds` to end.",
+    )
+    .cure("send the request again to the restarted server.");
+
+    REQUEST = error(
+        "TPC0462",
+        "invalid request",
+        "A field of the request has a wrong type or value.",
+    )
+    .cure("change the field that the message names.");
+}

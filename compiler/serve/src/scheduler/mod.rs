@@ -1,0 +1,22 @@
+//! Continuous batching: prompts and answers of all requests share batches.
+//!
+//! - a `job` is a request, the `queue` is fair between users;
+//! - `batching` admits jobs to free slots and advances all slots, batch by batch;
+//! - `reply` turns a slot's tokens into text and finds `stops`;
+//! - `embedding` answers requests for embeddings;
+//! - `pulse` shows the watchdog whether a batch hangs; `snapshot` shows the slots to other threads.
+
+mod batching;
+mod embedding;
+mod job;
+mod pulse;
+mod queue;
+mod reply;
+mod snapshot;
+mod stops;
+
+pub(crate) use batching::Scheduler;
+pub(crate) use embedding::embed;
+pub(crate) use job::{Command, EmbedJob, Ended, Event, EventSender, Finish, Job, Piece, TokenOut, Usage};
+pub(crate) use pulse::Pulse;
+pub(crate) use snapshot::{SlotState, Snapshot};
