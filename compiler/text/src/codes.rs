@@ -90,4 +90,11 @@ tpc_ir::codes! {
     )
     .cure("run `tpc lint` on the model file, compare its checksum with the publisher's, and fetch the damaged file \
            again. If the file is intact, report this bug in tpc with the command.");
+
+    ALL_BANNED = error(
+        "TPC0595",
+        "every token is banned",
+        "The grammar, the logit bias, or both leave no token to choose.",
+    )
+    .cure("change the grammar, or remove entries of the logit bias.");
 }

@@ -38,10 +38,10 @@ mod vocabulary;
 mod tests;
 
 pub use chat::{ChatTemplate, Conversation, Ending, Message, Prompt};
-pub use codes::{CODES, LOGITS, NO_TOKENIZER};
+pub use codes::{ALL_BANNED, CODES, LOGITS, NO_TOKENIZER};
 pub use detokenizer::{Detokenizer, Show, Start};
 pub use partition::SpecialText;
 pub use pre::names as pre_tokenizers;
-pub use sampling::{Sampler, Settings};
+pub use sampling::{Constraint, Sampler, Settings, TokenMask, TokenRecord};
 pub use tokenizer::{Markers, Tokenizer};
 pub use vocabulary::{SpecialTokens, TokenKind};

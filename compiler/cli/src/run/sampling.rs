@@ -96,6 +96,7 @@ impl SamplingArgs {
             repetition: self.repeat_penalty,
             frequency: self.frequency_penalty,
             presence: self.presence_penalty,
+            bias: Vec::new(),
             seed: u64::try_from(self.seed).unwrap_or_else(|_| any_seed()),
         }
     }

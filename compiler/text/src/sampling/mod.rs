@@ -1,41 +1,33 @@
 //! Sampling of the next token.
 //!
-//! As in llama.cpp, the order is: penalties, top-k, top-p, min-p, temperature, random draw. Each step sees the
-//! candidates of the previous step, so top-p and min-p use probabilities before the temperature.
+//! As in llama.cpp, the order is: constraint and logit bias, penalties, top-k, top-p, min-p, temperature, random draw.
+//! Each step sees the candidates of the previous step, so top-p and min-p use probabilities before the temperature.
 
+mod candidate;
+mod constraint;
+mod mask;
 mod random;
+mod record;
 mod settings;
 
-use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use tpc_diag::Diagnostic;
 
 use super::codes;
+use candidate::Candidate;
+pub use constraint::Constraint;
+pub use mask::TokenMask;
 use random::Random;
+pub use record::TokenRecord;
 pub use settings::Settings;
 
 /// The number of tokens that top-p sorts first; they usually reach the requested probability.
 const FIRST_SORTED: usize = 256;
 
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    logit: f32,
-    id: u32,
-}
-
-impl Candidate {
-    /// Orders likelier candidates first, then smaller ids. Logits are never NaN.
-    fn order(&self, other: &Candidate) -> Ordering {
-        other
-            .logit
-            .total_cmp(&self.logit)
-            .then(self.id.cmp(&other.id))
-    }
-}
-
-/// Chooses tokens for one sequence. After the first token, it allocates only if the vocabulary size changes.
-#[derive(Clone, Debug)]
+/// Chooses tokens for one sequence. After the first token, it allocates only if the vocabulary size changes, or
+/// for a constraint or a record.
+#[derive(Debug)]
 pub struct Sampler {
     settings: Settings,
     random: Random,
@@ -44,6 +36,12 @@ pub struct Sampler {
     /// Each token's occurrences in `recent`.
     counts: Vec<u32>,
     candidates: Vec<Candidate>,
+    constraint: Option<Box<dyn Constraint>>,
+    /// The tokens that the constraint allows.
+    allowed: TokenMask,
+    /// The number of alternatives to record; `None` to record nothing.
+    recorded: Option<usize>,
+    record: Option<TokenRecord>,
 }
 
 impl Sampler {
@@ -51,19 +49,42 @@ impl Sampler {
     ///
     /// # Errors
     /// Returns an error if a setting is out of range.
-    pub fn new(settings: Settings, n_vocab: usize) -> Result<Sampler, Diagnostic> {
-        settings.check()?;
+    pub fn new(mut settings: Settings, n_vocab: usize) -> Result<Sampler, Diagnostic> {
+        settings.check(n_vocab)?;
+        settings.bias.sort_by_key(|&(id, _)| id);
         Ok(Sampler {
             random: Random::new(settings.seed, 0),
             recent: VecDeque::with_capacity(settings.window.min(1 << 20)),
             counts: vec![0; n_vocab],
             candidates: Vec::with_capacity(n_vocab),
+            constraint: None,
+            allowed: TokenMask::default(),
+            recorded: None,
+            record: None,
             settings,
         })
     }
 
-    /// Forgets all tokens and restarts the random numbers.
+    /// Sets the constraint of the next tokens, or removes it. [`Self::sample`] informs the constraint of each token.
+    pub fn constrain(&mut self, constraint: Option<Box<dyn Constraint>>) {
+        self.constraint = constraint;
+    }
+
+    /// Starts to record the log-probability of each token and of the `top` likeliest tokens; `None` ends it.
+    pub fn record(&mut self, top: Option<usize>) {
+        self.recorded = top;
+        self.record = None;
+    }
+
+    /// Returns the record of the last token, once.
+    pub fn take_record(&mut self) -> Option<TokenRecord> {
+        self.record.take()
+    }
+
+    /// Forgets all tokens, removes the constraint, and restarts the random numbers.
     pub fn reset(&mut self) {
+        self.constraint = None;
+        self.record = None;
         self.random = Random::new(self.settings.seed, 0);
         self.recent.clear();
         self.counts.fill(0);
@@ -92,7 +113,11 @@ impl Sampler {
             true => 1,
             false => self.settings.top_k,
         };
-        (count > 0 && self.settings.has_no_penalty()).then_some(count)
+        let all = self.constraint.is_some()
+            || self.recorded.is_some()
+            || !self.settings.bias.is_empty()
+            || !self.settings.has_no_penalty();
+        (count > 0 && !all).then_some(count)
     }
 
     /// Chooses a token from the largest logits, at least [`Self::wanted`]. Returns the token of [`Self::sample`] for all
@@ -112,13 +137,19 @@ impl Sampler {
         self.choose()
     }
 
-    /// Chooses a token from the logits of all tokens.
+    /// Chooses a token from the logits of all tokens, and informs the constraint of it.
     ///
     /// # Errors
-    /// Returns an error for an empty list, a NaN, a positive infinity, or only negative infinities.
+    /// Returns an error for an empty list, a NaN, a positive infinity, or only negative infinities; if every token is
+    /// banned; and the errors of the constraint.
     pub fn sample(&mut self, logits: &[f32]) -> Result<u32, Diagnostic> {
         self.collect(logits)?;
-        self.choose()
+        let id = self.choose()?;
+        if let Some(constraint) = &mut self.constraint {
+            constraint.accept(id)?;
+        }
+        self.record = self.recorded.map(|top| TokenRecord::new(id, logits, top));
+        Ok(id)
     }
 
     fn choose(&mut self) -> Result<u32, Diagnostic> {
@@ -134,15 +165,30 @@ impl Sampler {
         Ok(self.draw())
     }
 
-    /// Collects the candidates and applies penalties: CTRL's for repetition (Keskar et al. 2019), OpenAI's for
-    /// frequency and presence.
+    /// Collects the allowed candidates. Applies the bias and the penalties: CTRL's for repetition (Keskar et al. 2019),
+    /// OpenAI's for frequency and presence.
     fn collect(&mut self, logits: &[f32]) -> Result<(), Diagnostic> {
+        self.allowed.allow_all(logits.len());
+        if let Some(constraint) = &mut self.constraint {
+            constraint.mask(&mut self.allowed)?;
+        }
         let s = &self.settings;
         let neutral = s.has_no_penalty();
+        let mut biases = s.bias.iter().peekable();
+        let mut finite = false;
         self.candidates.clear();
         for (id, &given) in (0u32..).zip(logits) {
+            check(id, given)?;
+            finite |= given > f32::NEG_INFINITY;
             let mut logit = given;
-            check(id, logit)?;
+            let mut banned = given == f32::NEG_INFINITY || !self.allowed.allows(id);
+            while let Some(&(_, bias)) = biases.next_if(|b| b.0 == id) {
+                logit += bias;
+                banned |= bias == f32::NEG_INFINITY;
+            }
+            if banned {
+                continue;
+            }
             let count = self.counts.get(id as usize).copied().unwrap_or(0);
             if count > 0 && !neutral {
                 logit = match logit > 0.0 {
@@ -150,12 +196,13 @@ impl Sampler {
                     false => logit * s.repetition,
                 };
                 logit -= count as f32 * s.frequency + s.presence;
-                // A finite penalty may overflow a finite logit.
-                logit = logit.clamp(f32::MIN, f32::MAX);
             }
-            if given > f32::NEG_INFINITY {
-                self.candidates.push(Candidate { logit, id });
-            }
+            // A finite bias or penalty may overflow a finite logit.
+            let logit = logit.clamp(f32::MIN, f32::MAX);
+            self.candidates.push(Candidate { logit, id });
+        }
+        if finite && self.candidates.is_empty() {
+            return Err(all_banned(logits.len()));
         }
         self.check_candidates(logits.len())
     }
@@ -252,6 +299,12 @@ fn check(id: u32, logit: f32) -> Result<(), Diagnostic> {
         true => Err(unusable(&format!("token {id} has the logit {logit}"))),
         false => Ok(()),
     }
+}
+
+fn all_banned(n: usize) -> Diagnostic {
+    let message = format!("all {n} tokens are banned, so the answer cannot continue");
+    Diagnostic::new(&codes::ALL_BANNED, "sampling", message)
+        .help("change the grammar, or remove entries of the logit bias")
 }
 
 fn unusable(why: &str) -> Diagnostic {

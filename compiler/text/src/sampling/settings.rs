@@ -24,6 +24,8 @@ pub struct Settings {
     pub frequency: f32,
     /// Subtracted once from the logit of a token in the window.
     pub presence: f32,
+    /// Numbers to add to the logits of tokens, before all other settings. Negative infinity bans a token.
+    pub bias: Vec<(u32, f32)>,
     /// The random seed. Equal seeds give equal choices.
     pub seed: u64,
 }
@@ -39,6 +41,7 @@ impl Default for Settings {
             repetition: 1.0,
             frequency: 0.0,
             presence: 0.0,
+            bias: Vec::new(),
             seed: 0,
         }
     }
@@ -58,7 +61,9 @@ impl Settings {
         self.repetition == 1.0 && self.frequency == 0.0 && self.presence == 0.0
     }
 
-    pub(super) fn check(&self) -> Result<(), Diagnostic> {
+    /// Checks the settings for a vocabulary of `n_vocab` tokens.
+    pub(super) fn check(&self, n_vocab: usize) -> Result<(), Diagnostic> {
+        self.check_bias(n_vocab)?;
         let ranges = [
             ("temperature", self.temperature, 0.0, f32::MAX),
             ("top-p", self.top_p, 0.0, 1.0),
@@ -85,6 +90,23 @@ impl Settings {
                 };
                 return Err(Diagnostic::new(&codes::SAMPLING, name, message).help(help));
             }
+        }
+        Ok(())
+    }
+
+    fn check_bias(&self, n_vocab: usize) -> Result<(), Diagnostic> {
+        for &(id, bias) in &self.bias {
+            let (message, help) = if bias.is_nan() || bias == f32::INFINITY {
+                let message = format!("the logit bias of token {id} is {bias}");
+                (message, "give a finite number, or -inf to ban the token")
+            } else if id as usize >= n_vocab {
+                let message = format!("the logit bias names token {id} of {n_vocab}");
+                (message, "use ids from this model's tokenizer")
+            } else {
+                continue;
+            };
+            let d = Diagnostic::new(&codes::SAMPLING, "the logit bias", message);
+            return Err(d.help(help));
         }
         Ok(())
     }

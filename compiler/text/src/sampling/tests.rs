@@ -340,3 +340,218 @@ fn samplers_with_penalties_want_all_logits() {
         assert_eq!(s.sample_best(best).unwrap_err().code.id, "TPC0571");
     }
 }
+
+fn biased(bias: &[(u32, f32)], settings: Settings) -> Settings {
+    Settings {
+        bias: bias.to_vec(),
+        ..settings
+    }
+}
+
+#[test]
+fn biases_change_logits_before_all_else() {
+    let logits = [1.0, 3.0, 2.0, f32::NEG_INFINITY];
+    let greedy = |bias: &[(u32, f32)]| {
+        let mut s = sampler(biased(bias, Settings::greedy()), 4);
+        s.sample(&logits).unwrap()
+    };
+    assert_eq!(greedy(&[]), 1);
+    assert_eq!(greedy(&[(1, f32::NEG_INFINITY)]), 2);
+    assert_eq!(greedy(&[(2, 0.5), (0, 2.5)]), 0);
+    // Entries of one token add up, and equal logits choose the smaller id.
+    assert_eq!(greedy(&[(2, 0.5), (2, 0.5)]), 1);
+    assert_eq!(greedy(&[(2, 0.5), (2, 0.75)]), 2);
+    // The model rules out token 3, so a bias does not bring it back.
+    assert_eq!(greedy(&[(3, f32::MAX)]), 1);
+    // Large biases do not overflow, and a ban holds against them.
+    assert_eq!(greedy(&[(0, f32::MAX), (0, f32::MAX)]), 0);
+    assert_eq!(greedy(&[(0, f32::MAX), (0, f32::NEG_INFINITY)]), 1);
+    let top_k = Settings {
+        top_k: 2,
+        ..plain()
+    };
+    let even = biased(&[(1, f32::NEG_INFINITY)], top_k);
+    let logits = logs(&[0.4, 0.5, 0.1, 1e-9]);
+    near(&shares(even, &logits), &[0.8, 0.0, 0.2, 0.0]);
+}
+
+#[test]
+fn biases_that_say_nothing_are_errors() {
+    for bias in [(0, f32::NAN), (0, f32::INFINITY), (4, 0.0)] {
+        let settings = biased(&[bias], Settings::greedy());
+        assert_eq!(Sampler::new(settings, 4).unwrap_err().code.id, "TPC0570");
+    }
+    let all: Vec<_> = (0..3).map(|id| (id, f32::NEG_INFINITY)).collect();
+    for settings in [Settings::greedy(), Settings::default()] {
+        let mut s = sampler(biased(&all, settings), 3);
+        assert_eq!(s.sample(&[0.0; 3]).unwrap_err().code.id, "TPC0595");
+        // A padding token without a bias remains.
+        assert_eq!(s.sample(&[0.0; 4]).unwrap(), 3);
+        assert_eq!(s.sample(&[]).unwrap_err().code.id, "TPC0571");
+    }
+}
+
+/// Allows only ids of the same parity as the number of tokens so far, below `len`.
+#[derive(Debug)]
+struct Alternating {
+    tokens: std::sync::Arc<std::sync::Mutex<Vec<u32>>>,
+    len: u32,
+}
+
+impl Constraint for Alternating {
+    fn mask(&mut self, allowed: &mut TokenMask) -> Result<(), Diagnostic> {
+        let n = self.tokens.lock().unwrap().len() as u32;
+        let words = (0..self.len.div_ceil(32)).map(|word| {
+            let ids =
+                (0..32).filter(|bit| word * 32 + bit < self.len && (bit + n).is_multiple_of(2));
+            ids.fold(0, |bits, bit| bits | 1 << bit)
+        });
+        allowed.intersect(&words.collect::<Vec<u32>>());
+        Ok(())
+    }
+
+    fn accept(&mut self, id: u32) -> Result<(), Diagnostic> {
+        self.tokens.lock().unwrap().push(id);
+        Ok(())
+    }
+}
+
+#[test]
+fn constraints_come_first_and_learn_each_choice() {
+    for settings in [Settings::greedy(), Settings::default()] {
+        let tokens = std::sync::Arc::default();
+        let mut s = sampler(settings.clone(), 100);
+        let wanted = s.wanted();
+        s.constrain(Some(Box::new(Alternating {
+            tokens: std::sync::Arc::clone(&tokens),
+            len: 90,
+        })));
+        assert_eq!(s.wanted(), None);
+        // Prompt tokens reach the penalties only.
+        s.accept(7);
+        assert!(tokens.lock().unwrap().is_empty());
+        let logits: Vec<f32> = (0..100u8).map(f32::from).collect();
+        let chosen: Vec<u32> = (0..10).map(|_| s.sample(&logits).unwrap()).collect();
+        assert_eq!(*tokens.lock().unwrap(), chosen);
+        for (i, &id) in (0..).zip(&chosen) {
+            assert!(id < 90 && id % 2 == i % 2, "{chosen:?}");
+        }
+        if settings.temperature == 0.0 {
+            assert_eq!(chosen[..3], [88, 89, 88]);
+        }
+        s.constrain(None);
+        assert_eq!(s.wanted(), wanted);
+    }
+}
+
+#[test]
+fn constraints_without_a_token_are_errors() {
+    let none = || Alternating {
+        tokens: std::sync::Arc::default(),
+        len: 0,
+    };
+    for settings in [Settings::greedy(), Settings::default()] {
+        let mut s = sampler(settings, 3);
+        s.constrain(Some(Box::new(none())));
+        assert_eq!(s.sample(&[1.0, 2.0, 3.0]).unwrap_err().code.id, "TPC0595");
+        assert_eq!(
+            s.sample(&[f32::NEG_INFINITY; 3]).unwrap_err().code.id,
+            "TPC0571"
+        );
+        s.reset();
+        assert!(s.sample(&[1.0, 2.0, 3.0]).is_ok());
+    }
+}
+
+#[test]
+fn masks_hold_their_bits() {
+    for len in [0usize, 1, 31, 32, 33, 64, 100] {
+        let mut mask = TokenMask::all(len);
+        assert_eq!((mask.len(), mask.count()), (len, len));
+        assert!(!mask.allows(len as u32) && !mask.allows(u32::MAX));
+        mask.intersect(&[u32::MAX - 2]);
+        assert!((0..len as u32).all(|id| mask.allows(id) == (id != 1 && id < 32)));
+        mask.ban(0);
+        mask.ban(u32::MAX);
+        assert!(!mask.allows(0));
+        mask.allow_all(40);
+        assert_eq!(mask, TokenMask::all(40));
+    }
+}
+
+#[test]
+fn records_are_the_models_own_probabilities() {
+    let logits = logs(&[0.05, 0.3, 0.15, 0.5]);
+    let settings = biased(
+        &[(1, 1.5), (3, f32::NEG_INFINITY)],
+        Settings {
+            temperature: 2.0,
+            repetition: 3.0,
+            ..Settings::default()
+        },
+    );
+    let mut s = sampler(settings, 4);
+    s.accept(0);
+    assert_eq!(s.take_record(), None);
+    s.record(Some(2));
+    assert_eq!(s.wanted(), None);
+    let id = s.sample(&logits).unwrap();
+    let record = s.take_record().unwrap();
+    assert_eq!(record.id, id);
+    let close = |a: f32, p: f32| (a - p.ln()).abs() < 1e-6;
+    assert!(
+        close(record.logprob, [0.05, 0.3, 0.15, 0.5][id as usize]),
+        "{record:?}"
+    );
+    assert!(
+        record.top[0].0 == 3 && close(record.top[0].1, 0.5),
+        "{record:?}"
+    );
+    assert!(
+        record.top[1].0 == 1 && close(record.top[1].1, 0.3),
+        "{record:?}"
+    );
+    assert_eq!((record.top.len(), s.take_record()), (2, None));
+    s.record(None);
+    s.sample(&logits).unwrap();
+    assert_eq!(s.take_record(), None);
+}
+
+#[test]
+fn records_of_ties_short_vocabularies_and_extremes() {
+    let mut s = sampler(Settings::greedy(), 5);
+    let mut of = |top: usize, logits: &[f32]| {
+        s.record(Some(top));
+        s.sample(logits).unwrap();
+        s.take_record().unwrap()
+    };
+    // Equal logits come in the order of their ids.
+    let quarter = 0.25f32.ln();
+    let record = of(3, &[1.0, f32::NEG_INFINITY, 1.0, 1.0, 1.0]);
+    assert_eq!((record.id, record.logprob), (0, quarter));
+    assert_eq!(record.top, [(0, quarter), (2, quarter), (3, quarter)]);
+    // A longer list than the vocabulary holds all tokens of a positive probability.
+    assert_eq!(of(20, &[1.0, f32::NEG_INFINITY, 1.0]).top.len(), 2);
+    assert_eq!(of(usize::MAX, &[1.0]).top, [(0, 0.0)]);
+    assert_eq!(of(0, &[1.0, 2.0]).top, []);
+    let record = of(2, &[f32::MAX, f32::MIN]);
+    assert_eq!(record.top, [(0, 0.0), (1, f32::MIN)]);
+}
+
+#[test]
+fn records_do_not_change_the_choices() {
+    let mut next = Random::new(5, 1);
+    let settings = || Settings {
+        seed: 3,
+        ..Settings::default()
+    };
+    let (mut with, mut without) = (sampler(settings(), 300), sampler(settings(), 300));
+    with.record(Some(5));
+    for _ in 0..50 {
+        let logits: Vec<f32> = (0..300).map(|_| 8.0 * next.unit() as f32).collect();
+        assert_eq!(
+            with.sample(&logits).unwrap(),
+            without.sample(&logits).unwrap()
+        );
+    }
+}
