@@ -189,6 +189,11 @@ fn given<T: Clone>(option: &Option<Parsed<T>>) -> Result<Option<T>, Failure> {
 }
 
 impl PlacementArgs {
+    /// True if the options give the number of parallel sequences.
+    pub(super) const fn says_parallel(&self) -> bool {
+        self.parallel.is_some()
+    }
+
     /// Reads placement options from words of a command line.
     pub(super) fn read(words: &[String]) -> Result<PlacementArgs, Failure> {
         let words = foreign::normalise(words.iter().map(OsString::from));

@@ -25,6 +25,7 @@ mod execution;
 mod explain;
 pub mod filetest;
 mod foreign;
+mod generation;
 mod input;
 mod inspect;
 mod kernels;
@@ -40,6 +41,7 @@ mod replay;
 mod rpc;
 mod run;
 mod schema;
+mod serve;
 mod source;
 mod synth;
 mod tokenize;
@@ -97,6 +99,8 @@ enum Command {
     Check(check::Args),
     /// Run a model: answer a prompt, or chat.
     Run(Box<run::Args>),
+    /// Serve a model over HTTP with OpenAI's interface.
+    Serve(Box<serve::Args>),
     /// Time prompts and generation, in the format of llama-bench.
     Bench(bench::Args),
     /// Score a text: perplexity, and divergence from a base or between settings.
@@ -134,6 +138,7 @@ impl Command {
             Command::Eval(a) => a.resolve(),
             Command::Compile(a) => a.resolve(),
             Command::Run(a) => a.resolve(),
+            Command::Serve(a) => a.resolve(),
             Command::Bench(a) => a.resolve(),
             Command::Perplexity(a) => a.resolve(),
             Command::Tokenize(a) => a.resolve(),
@@ -156,6 +161,7 @@ impl Command {
             Command::Compile(a) => compile::run(a),
             Command::Check(a) => check::run(a),
             Command::Run(a) => run::run(a),
+            Command::Serve(a) => serve::run(a),
             Command::Bench(a) => bench::run(a),
             Command::Perplexity(a) => perplexity::run(a),
             Command::Replay(a) => replay::run(a),

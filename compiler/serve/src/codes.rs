@@ -15,10 +15,10 @@ tpc_ir::codes! {
     )
     .cure("send the request again to the restarted server.");
 
-    REQUEST = error(
+    LISTEN = error(
         "TPC0462",
-        "invalid request",
-        "A field of the request has a wrong type or value.",
+        "cannot listen",
+        "The server cannot listen at the address: another program listens there, or the machine does not have it.",
     )
-    .cure("change the field that the message names.");
+    .cure("choose another port with `--port`; 0 is any free port.");
 }

@@ -1,8 +1,7 @@
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tpc_diag::Diagnostic;
-use tpc_grammar::Vocabulary;
 use tpc_text::{ChatTemplate, Tokenizer};
 
 /// A model as clients see it.
@@ -51,7 +50,6 @@ pub(crate) struct Served {
     pub(crate) model: Model,
     /// Seconds since 1970 at the time of loading.
     pub(crate) created: u64,
-    vocabulary: OnceLock<Result<Vocabulary, Diagnostic>>,
 }
 
 impl Served {
@@ -59,15 +57,7 @@ impl Served {
         Served {
             model,
             created: now(),
-            vocabulary: OnceLock::new(),
         }
-    }
-
-    /// Returns the vocabulary of grammars; the first call builds it.
-    pub(crate) fn vocabulary(&self) -> Result<&Vocabulary, Diagnostic> {
-        let build = || Vocabulary::new(&self.model.tokenizer);
-        let found = self.vocabulary.get_or_init(build);
-        found.as_ref().map_err(Clone::clone)
     }
 }
 

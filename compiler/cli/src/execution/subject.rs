@@ -117,6 +117,13 @@ impl Opened {
         }
     }
 
+    /// Sets a model's number of sequences. An artefact keeps its own.
+    pub(crate) const fn parallel(&mut self, sequences: u64) {
+        if let Source::Model(placement) = &mut self.source {
+            placement.parallel = sequences;
+        }
+    }
+
     /// Plans a model's embeddings, and batches of at least `tokens` tokens. An artefact keeps its own result and batch.
     pub(crate) fn embed(&mut self, tokens: usize) {
         if let Source::Model(placement) = &mut self.source {

@@ -7,11 +7,10 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_engine::ExecutorKind;
 use tpc_ir::DType;
 
-use super::draft_args::DraftArgs;
 use super::embedding_args::EmbeddingArgs;
 use super::kept::KeptArgs;
-use super::sampling::SamplingArgs;
 use crate::args::{Defaults, PlacementArgs};
+use crate::generation::{DraftArgs, DraftOptions, SamplingArgs};
 use crate::execution::{self, ExecutionArgs, FaultArgs, Opened, SubjectArgs};
 use crate::output::Failure;
 
@@ -99,6 +98,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Returns the options for draft models.
+    pub(super) fn draft_options(&self) -> DraftOptions<'_> {
+        DraftOptions {
+            drafts: &self.drafts,
+            placement: &self.placement,
+            engine: &self.engine,
+        }
+    }
+
     /// Opens the model or artefact, and selects the executor.
     pub(super) fn opened(&self) -> Result<(Opened, ExecutorKind), Failure> {
         let defaults = Defaults {

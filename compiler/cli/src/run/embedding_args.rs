@@ -42,7 +42,7 @@ pub(super) enum Format {
     Raw,
 }
 
-fn pooling(text: &str) -> Result<Pooling, Diagnostic> {
+pub(crate) fn pooling(text: &str) -> Result<Pooling, Diagnostic> {
     let found = Pooling::ALL.into_iter().find(|p| p.name() == text);
     found.ok_or_else(|| {
         let message = format!("`{text}` is not a pooling");
@@ -51,7 +51,7 @@ fn pooling(text: &str) -> Result<Pooling, Diagnostic> {
     })
 }
 
-fn normalisation(text: &str) -> Result<Normalisation, Diagnostic> {
+pub(crate) fn normalisation(text: &str) -> Result<Normalisation, Diagnostic> {
     let found = text.parse().ok().and_then(Normalisation::of_number);
     found.ok_or_else(|| {
         let message = format!("--embd-normalize must be an integer of at least -1, not `{text}`");

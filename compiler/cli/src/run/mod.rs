@@ -4,7 +4,6 @@
 //! - `stream` writes an answer token by token, `interrupt` stops the answer, `speed` prints its speed;
 //! - `chat` answers each of the `messages` typed at a terminal or piped;
 //! - `embeddings` prints embeddings instead of answers;
-//! - `drafts` loads the sources of drafts;
 //! - `kept` has the options for session files.
 //!
 //! `tpc_engine::generate` converts texts to prompts and generates.
@@ -12,15 +11,12 @@
 mod args;
 mod asker;
 mod chat;
-mod draft_args;
-mod drafts;
 mod embedding_args;
 mod embeddings;
 mod finish;
 mod interrupt;
 mod kept;
 mod messages;
-mod sampling;
 mod speed;
 mod stream;
 mod terminal;
@@ -37,13 +33,13 @@ use tpc_runtime::ExecError;
 use tpc_text::{Sampler, Tokenizer};
 
 use crate::execution::{self, Opened};
+use crate::generation::{self, Draft, Wanted};
 use crate::output::{self, Failure};
 pub(super) use args::Args;
 use args::MaxTokens;
 use asker::{Asker, tokenizer};
 use chat::Ended;
-use draft_args::Wanted;
-use drafts::Draft;
+pub(crate) use embedding_args::{normalisation, pooling};
 pub(crate) use embeddings::Output;
 use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};
@@ -91,7 +87,7 @@ fn generate(args: &Args) -> Result<(), Failure> {
         executor: args.faults.apply(options)?,
     };
     let n_ctx = loader.sequence_ctx_size();
-    let draft = Draft::open(args, &loader)?;
+    let draft = Draft::open(args.draft_options(), &loader)?;
     execution::beyond_training(file, n_ctx).inspect(output::diagnostic);
     let begin = Begin {
         args,
@@ -102,7 +98,7 @@ fn generate(args: &Args) -> Result<(), Failure> {
     // Check sampling settings before loading.
     let mut first = begin.slot(0, Stream::of(&prompter, To::Output))?;
     let mut session = execution::load(loader.clone(), &args.engine)?;
-    let mut draft = draft.load(args, &loader)?;
+    let mut draft = draft.load(args.draft_options(), &loader)?;
     let loaded = begun.elapsed();
     let (when_full, unshifted) = when_full(args, &mut session)?;
     restore(args, kept.as_ref(), &mut session, &mut first, file)?;
@@ -116,7 +112,7 @@ fn generate(args: &Args) -> Result<(), Failure> {
         stop: &stop,
         ..Generator::new(&mut session, n_ctx, batch)
     };
-    drafts::add(&mut generator, &wanted, draft.as_mut());
+    generation::add(&mut generator, &wanted, draft.as_mut());
     let ended = match prompts.as_slice() {
         [] => chat::talk(args, &mut generator, &mut first, &mut prompter, &interrupt),
         [one] => {

@@ -241,7 +241,8 @@ impl<S: TokenSink> Slot<'_, S> {
         }
         self.sampler.accept(next);
         self.answer.push(next);
-        if self.sink.push(next)? == ControlFlow::Break(()) {
+        let record = self.sampler.take_record();
+        if self.sink.push_recorded(next, record)? == ControlFlow::Break(()) {
             self.end = Some(End::SinkClosed);
         } else if self.answer.len() >= self.max_tokens {
             self.end = Some(End::Done);

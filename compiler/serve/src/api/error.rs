@@ -117,6 +117,16 @@ impl ApiError {
         }
     }
 
+    /// Returns the error of a fault of the server.
+    pub(crate) fn internal(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
+    }
+
+    /// Returns the error of a page that may not call the server.
+    pub(crate) fn forbidden(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, "permission_error", message)
+    }
+
     /// Returns the error of a request that exceeded its time.
     pub(crate) fn deadline(seconds: u64) -> ApiError {
         let message = format!("the answer was not complete after {seconds} s");
@@ -171,7 +181,7 @@ impl ApiError {
 fn text(d: &Diagnostic) -> String {
     match &d.help {
         Some(help) => format!("{}; {help}", d.message),
-        None => d.message.clone(),
+        None => d.message.to_string(),
     }
 }
 

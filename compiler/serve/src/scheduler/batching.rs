@@ -17,13 +17,13 @@ use crate::shared::Shared;
 const WORTH_WAITING: usize = 64;
 
 /// Assigns jobs to slots and advances all slots in common batches.
-pub(crate) struct Scheduler<'m> {
+pub(crate) struct Scheduler<'m, 't> {
     generator: Generator<'m>,
-    tokenizer: &'m Tokenizer,
+    tokenizer: &'t Tokenizer,
     n_vocab: usize,
-    shared: &'m Shared,
+    shared: &'t Shared,
     queue: Queue,
-    slots: Vec<Slot<'m, Reply<'m>>>,
+    slots: Vec<Slot<'t, Reply<'t>>>,
     /// The requests of `slots`, in the same order.
     running: Vec<Running>,
     idle: Vec<IdleSequence>,
@@ -46,14 +46,14 @@ struct Running {
     last_token: Option<Instant>,
 }
 
-impl<'m> Scheduler<'m> {
+impl<'m, 't> Scheduler<'m, 't> {
     /// Creates a scheduler with `n` slots.
     pub(crate) fn new(
         generator: Generator<'m>,
-        tokenizer: &'m Tokenizer,
+        tokenizer: &'t Tokenizer,
         (n, n_vocab): (usize, usize),
-        shared: &'m Shared,
-    ) -> Scheduler<'m> {
+        shared: &'t Shared,
+    ) -> Scheduler<'m, 't> {
         let idle = (0..n as u32).map(|seq| IdleSequence {
             seq,
             text: Vec::new(),

@@ -17,6 +17,6 @@ mod stops;
 
 pub(crate) use batching::Scheduler;
 pub(crate) use embedding::embed;
-pub(crate) use job::{Command, EmbedJob, Ended, Event, EventSender, Finish, Job, Piece, TokenOut, Usage};
+pub(crate) use job::{Command, EmbedJob, Event, EventSender, Finish, Job, Piece, TokenOut, Usage};
 pub(crate) use pulse::Pulse;
-pub(crate) use snapshot::{SlotState, Snapshot};
+pub(crate) use snapshot::Snapshot;

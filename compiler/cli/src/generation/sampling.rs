@@ -7,7 +7,7 @@ use tpc_text::Settings;
 /// The sampling options; the defaults are llama.cpp's.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Sampling")]
-pub(super) struct SamplingArgs {
+pub(crate) struct SamplingArgs {
     /// Divide logits by this temperature; 0 takes the likeliest token.
     #[arg(
         long = "temp",
@@ -74,19 +74,13 @@ pub(super) struct SamplingArgs {
         value_parser = clap::value_parser!(i64).range(-1..)
     )]
     repeat_last_n: i64,
-    /// Seed of random choices; -1: a new seed each time.
-    #[arg(
-        long,
-        short,
-        value_name = "N",
-        default_value_t = 0,
-        allow_negative_numbers = true
-    )]
-    seed: i64,
+    /// Seed of random choices; -1: a new seed each time [default: 0; serve: -1].
+    #[arg(long, short, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<i64>,
 }
 
 impl SamplingArgs {
-    pub(super) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         Settings {
             temperature: self.temperature,
             top_k: usize::try_from(self.top_k).unwrap_or(0),
@@ -97,8 +91,13 @@ impl SamplingArgs {
             frequency: self.frequency_penalty,
             presence: self.presence_penalty,
             bias: Vec::new(),
-            seed: u64::try_from(self.seed).unwrap_or_else(|_| any_seed()),
+            seed: u64::try_from(self.seed.unwrap_or(0)).unwrap_or_else(|_| any_seed()),
         }
+    }
+
+    /// Returns the seed that the options give; `None` for a new seed each time.
+    pub(crate) fn given_seed(&self) -> Option<u64> {
+        self.seed.and_then(|seed| u64::try_from(seed).ok())
     }
 }
 

@@ -10,15 +10,22 @@ use tpc_gguf::GgufFile;
 use tpc_ir::DType;
 use tpc_models::Drafting;
 
-use super::args::Args;
-use super::draft_args::Wanted;
-use crate::args::Defaults;
-use crate::execution;
+use super::draft_args::{DraftArgs, Wanted};
+use crate::args::{Defaults, PlacementArgs};
+use crate::execution::{self, ExecutionArgs};
 use crate::input;
 use crate::output::Failure;
 
+/// The options that decide how a draft model is planned and loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct DraftOptions<'a> {
+    pub(crate) drafts: &'a DraftArgs,
+    pub(crate) placement: &'a PlacementArgs,
+    pub(crate) engine: &'a ExecutionArgs,
+}
+
 /// The draft model that the options name, if any: planned, but not loaded.
-pub(super) struct Draft(Option<DraftModel>);
+pub(crate) struct Draft(Option<DraftModel>);
 
 struct DraftModel {
     path: PathBuf,
@@ -33,16 +40,16 @@ fn refused(path: &Path, message: &str) -> Failure {
 
 impl Draft {
     /// Opens and plans the draft model, if one is given, on the model's devices.
-    pub(super) fn open(args: &Args, main: &Loader<'_>) -> Result<Draft, Failure> {
+    pub(crate) fn open(args: DraftOptions<'_>, main: &Loader<'_>) -> Result<Draft, Failure> {
         let path = args.drafts.model_draft.as_deref();
         let model = path.map(|path| DraftModel::open(args, path, main));
         Ok(Draft(model.transpose()?))
     }
 
     /// Loads the draft model like the model.
-    pub(super) fn load<'a>(
+    pub(crate) fn load<'a>(
         &'a self,
-        args: &Args,
+        args: DraftOptions<'_>,
         main: &Loader<'_>,
     ) -> Result<Option<LoadedDraft<'a>>, Failure> {
         let model = self.0.as_ref().map(|model| model.load(args, main));
@@ -51,7 +58,7 @@ impl Draft {
 }
 
 impl DraftModel {
-    fn open(args: &Args, path: &Path, main: &Loader<'_>) -> Result<DraftModel, Failure> {
+    fn open(args: DraftOptions<'_>, path: &Path, main: &Loader<'_>) -> Result<DraftModel, Failure> {
         let file = input::open_whole(path)?;
         check_types(&file)?;
         let file = input::with_data(file, path)?;
@@ -59,7 +66,7 @@ impl DraftModel {
             cache: DType::F16,
             split_mode: SplitMode::Auto,
         };
-        let own = execution::placement(&args.placement, defaults, main.executor.kind)?;
+        let own = execution::placement(args.placement, defaults, main.executor.kind)?;
         // Proportions and overrides are for the model, and bits of drafts do not matter.
         let placement = Placement {
             split_mode: SplitMode::Auto,
@@ -100,11 +107,11 @@ impl DraftModel {
         }
     }
 
-    fn load<'a>(&'a self, args: &Args, main: &Loader<'_>) -> Result<LoadedDraft<'a>, Failure> {
+    fn load<'a>(&'a self, args: DraftOptions<'_>, main: &Loader<'_>) -> Result<LoadedDraft<'a>, Failure> {
         let loader = self.loader(main);
         let (n_ctx, batch) = (loader.sequence_ctx_size(), loader.batch);
         Ok(LoadedDraft {
-            session: execution::load(loader, &args.engine)?,
+            session: execution::load(loader, args.engine)?,
             n_ctx,
             batch,
             n_vocab: self.ready.n_vocab,
@@ -113,7 +120,7 @@ impl DraftModel {
 }
 
 /// A draft model with its session.
-pub(super) struct LoadedDraft<'a> {
+pub(crate) struct LoadedDraft<'a> {
     session: AnySession<'a>,
     n_ctx: usize,
     batch: usize,
@@ -121,7 +128,7 @@ pub(super) struct LoadedDraft<'a> {
 }
 
 /// Adds the wanted sources to a generator.
-pub(super) fn add<'m>(
+pub(crate) fn add<'m>(
     generator: &mut Generator<'m>,
     wanted: &Wanted,
     draft: Option<&'m mut LoadedDraft<'_>>,

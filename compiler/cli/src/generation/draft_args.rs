@@ -16,10 +16,10 @@ const MODEL: usize = 8;
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Drafts")]
-pub(super) struct DraftArgs {
+pub(crate) struct DraftArgs {
     /// Smaller model with the same vocabulary that drafts tokens [-md].
     #[arg(long, alias = "spec-draft-model", value_name = "FILE")]
-    pub(super) model_draft: Option<PathBuf>,
+    pub(crate) model_draft: Option<PathBuf>,
     /// Minimum number of drafted tokens, even if they make generation slower.
     #[arg(
         long,
@@ -49,24 +49,24 @@ pub(super) struct DraftArgs {
 
 /// The sources of drafts besides the model's own blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// The lookup of repeated text.
-    pub(super) ngram: Option<NgramSizes>,
+    pub(crate) ngram: Option<NgramSizes>,
     /// Maximum number of drafts of a second model, if there is one.
-    pub(super) model: Option<usize>,
+    pub(crate) model: Option<usize>,
     /// Minimum number of drafts.
-    pub(super) least: usize,
+    pub(crate) least: usize,
 }
 
 impl Wanted {
     /// Returns the maximum number of drafts.
-    pub(super) fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         let ngram = self.ngram.map_or(0, |sizes| sizes.drafts);
         ngram.max(self.model.unwrap_or(0))
     }
 
     /// Limits the number of drafts.
-    pub(super) fn at_most(self, n: usize) -> Wanted {
+    pub(crate) fn at_most(self, n: usize) -> Wanted {
         Wanted {
             ngram: self.ngram.map(|sizes| NgramSizes {
                 drafts: sizes.drafts.min(n),
@@ -79,7 +79,7 @@ impl Wanted {
 }
 
 impl DraftArgs {
-    pub(super) fn wanted(&self, placement: &PlacementArgs) -> Result<Wanted, Failure> {
+    pub(crate) fn wanted(&self, placement: &PlacementArgs) -> Result<Wanted, Failure> {
         let sources = placement.draft_sources()?;
         if sources.model && self.model_draft.is_none() {
             let message = "--spec-type draft-simple needs a draft model";
