@@ -75,6 +75,21 @@ tpc_ir::codes! {
     )
     .cure("no action is needed; a system text in the user's message silences the note.");
 
+    MESSAGES = error(
+        "TPC0575",
+        "invalid chat message",
+        "A message of a chat request lacks a field, has a field of another type, or has content other than text.",
+    )
+    .example("a message without a role; an image for a text model.")
+    .cure("correct the field that the message names.");
+
+    TOOLS = error(
+        "TPC0576",
+        "invalid tool",
+        "A tool of a chat request is not a function with a name and a JSON schema.",
+    )
+    .cure("correct the field that the message names: {\"type\": \"function\", \"function\": {\"name\": …, \"parameters\": {…}}}.");
+
     SAMPLING = error(
         "TPC0570",
         "sampling setting out of range",

@@ -30,6 +30,7 @@ mod partition;
 mod pre;
 mod sampling;
 mod tokenizer;
+mod tools;
 mod trie;
 mod vocabulary;
 
@@ -37,11 +38,12 @@ mod vocabulary;
 #[expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 mod tests;
 
-pub use chat::{ChatTemplate, Conversation, Ending, Message, Prompt};
+pub use chat::{ChatRequest, ChatTemplate, Conversation, Ending, Message, Prompt};
 pub use codes::{ALL_BANNED, CODES, LOGITS, NO_TOKENIZER};
 pub use detokenizer::{Detokenizer, Show, Start};
 pub use partition::SpecialText;
 pub use pre::names as pre_tokenizers;
 pub use sampling::{Constraint, Sampler, Settings, TokenMask, TokenRecord};
 pub use tokenizer::{Markers, Tokenizer};
+pub use tools::ToolFormat;
 pub use vocabulary::{SpecialTokens, TokenKind};

@@ -6,7 +6,7 @@ use super::{open, vocabularies};
 use crate::{ChatTemplate, Conversation, Ending, Message, Tokenizer};
 use tpc_gguf::{GgufFile, MetaValue, Metadata, StrList};
 
-fn tokenizer() -> Tokenizer {
+pub(super) fn tokenizer() -> Tokenizer {
     let tokens: StrList = ["<unk>", "<s>", "</s>", "a"].into_iter().collect();
     let pairs = [
         ("tokenizer.ggml.model", MetaValue::from("llama")),

@@ -1,6 +1,7 @@
 //! Tests on the vocabularies of published models.
 
 mod chat;
+mod chat_requests;
 mod hostile;
 mod known;
 mod round_trips;
