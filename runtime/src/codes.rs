@@ -186,6 +186,14 @@ tpc_ir::codes! {
     .example("`relu v0` after `v4 = set_rows v0, …`.")
     .cure("read the update's result, or read before the update.");
 
+    PREFIX = error(
+        "TPC0524",
+        "prefix cannot be copied",
+        "A stored prefix does not fit the session: another model, other cache types, a sequence with tokens, or a \
+         window without its tokens.",
+    )
+    .cure("read the text instead, and keep one store of prefixes per loaded model.");
+
     STATE_FILE = error(
         "TPC0572",
         "unusable session file",

@@ -120,6 +120,8 @@ pub enum ExecError {
     StateModel { what: String },
     #[error("sequence {seq} cannot go back to position {pos}: {why}")]
     CannotRewind { seq: u32, pos: u64, why: String },
+    #[error("sequence {seq} cannot get a stored prefix: {what}")]
+    Prefix { seq: u32, what: String },
     #[error("the executor does not provide the state {state:?}")]
     NoStates { state: String },
     #[error("`{op}` is a leaf: its value comes from the interpreter, not from operands")]
@@ -185,6 +187,7 @@ impl ExecError {
             E::StateVersion { .. } => &codes::STATE_VERSION,
             E::StateModel { .. } => &codes::STATE_MODEL,
             E::CannotRewind { .. } => &codes::CANNOT_REWIND,
+            E::Prefix { .. } => &codes::PREFIX,
             E::NoStates { .. } => &codes::NO_STATES,
             E::Device { code, .. } => code,
             E::At { cause, .. } => cause.code(),
@@ -232,6 +235,7 @@ impl ExecError {
                 "use the model and the options of the run that saved the session"
             }
             E::CannotRewind { .. } => "evaluate the text again from its start",
+            E::Prefix { .. } => "read the text instead, from an empty sequence",
             E::NoStates { .. } => "use --executor cpu, which provides its states",
             E::BadBatch { .. } => {
                 "give one position and one sequence per token, with increasing positions"
@@ -255,7 +259,7 @@ mod tests {
 
     #[test]
     fn codes_ascend_and_are_complete() {
-        let numbers = (500..=523).chain(572..=576);
+        let numbers = (500..=524).chain(572..=576);
         assert_eq!(codes::CODES.len(), numbers.clone().count());
         for (n, doc) in numbers.zip(codes::CODES) {
             assert_eq!(doc.id, format!("TPC0{n}"));

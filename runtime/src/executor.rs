@@ -221,6 +221,31 @@ pub trait Executor {
         Ok(None)
     }
 
+    /// Reads bytes of [`Self::state`] from `offset` on. Returns false if the executor does not keep these bytes.
+    ///
+    /// # Errors
+    /// Returns an error if the device's memory cannot be read.
+    fn read_state(&self, state: Value, offset: usize, to: &mut [u8]) -> Result<bool, ExecError> {
+        let bytes = self.state(state)?;
+        let bytes = bytes.and_then(|b| b.get(offset..)?.get(..to.len()));
+        Ok(bytes.map(|b| to.copy_from_slice(b)).is_some())
+    }
+
+    /// Writes bytes of [`Self::state`] from `offset` on. Returns false if the executor does not keep these bytes.
+    ///
+    /// # Errors
+    /// Returns an error if the device's memory cannot be written.
+    fn write_state(
+        &mut self,
+        state: Value,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<bool, ExecError> {
+        let to = self.state_mut(state)?;
+        let to = to.and_then(|b| b.get_mut(offset..)?.get_mut(..bytes.len()));
+        Ok(to.map(|to| to.copy_from_slice(bytes)).is_some())
+    }
+
     /// Returns a named output's elements after the last batch, in the output's type without gaps; `None` if the
     /// executor does not keep the output.
     ///

@@ -54,8 +54,8 @@ pub use reference::{
 };
 pub use run::{BatchRun, Batches, NextPhase};
 pub use session::{
-    Batch, KvCells, Logits, ReferenceSession, SaveError, SequenceText, Session, SessionConfig,
-    TokenPos,
+    Batch, KvCells, Logits, Prefix, PrefixLayout, ReferenceSession, SaveError, SequenceText,
+    Session, SessionConfig, TokenPos,
 };
 pub use slot::{Slot, SlotMemory};
 pub use states::{CellKind, Rotation, StateInfo};

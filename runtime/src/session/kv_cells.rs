@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tpc_ir::Window;
 
@@ -255,6 +256,68 @@ impl KvCells {
         Ok(())
     }
 
+    /// Returns the cell that has a sequence's token at `pos` if the sequence is alone in its part. `None` if another
+    /// token is there.
+    pub(super) fn own_row(&self, seq: u32, pos: u64) -> Option<usize> {
+        let len = self.parts.len() as u64;
+        let at = match self.window {
+            Some(_) => pos.checked_rem(len)?,
+            None => pos,
+        };
+        let at = usize::try_from(at)
+            .ok()
+            .filter(|at| *at < self.parts.len())?;
+        let row = self.parts.row(self.parts.of(seq), at);
+        let pos = u32::try_from(pos).ok()?;
+        let held = self.cells.get(row).copied().flatten();
+        (held == Some(TokenPos { pos, seq })).then_some(row)
+    }
+
+    /// Returns the number of cells of a part.
+    pub(super) const fn part_len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Assigns cells to the tokens at `positions` of an empty sequence ([`Self::rows`] returns the cells), as if the
+    /// sequence had read all earlier tokens too. After an error, call [`Self::revert`].
+    ///
+    /// # Errors
+    /// Returns [`ExecError::CacheFull`] with too few free cells.
+    pub(super) fn place_prefix(
+        &mut self,
+        seq: u32,
+        positions: Range<u32>,
+    ) -> Result<(), ExecError> {
+        let (part, len) = (self.parts.of(seq), self.parts.len());
+        if self.window.is_some() && len > 0 && self.is_empty_part(part) {
+            self.undo.push(Undo::Head(part, self.heads[part]));
+            self.heads[part] = positions.start as usize % len;
+        }
+        let tokens: Vec<TokenPos> = positions.clone().map(|pos| TokenPos { pos, seq }).collect();
+        self.place(&tokens)?;
+        if !self.sequences.iter().any(|s| s.seq == seq) {
+            self.undo.push(Undo::NoSequence(seq));
+            let next = u64::from(positions.end);
+            self.sequences.push(Sequence {
+                seq,
+                next,
+                horizon: next,
+                lost: 0,
+            });
+        }
+        for s in self.sequences.iter_mut().filter(|s| s.seq == seq) {
+            s.lost = s.lost.max(positions.start.into());
+        }
+        Ok(())
+    }
+
+    fn is_empty_part(&self, part: usize) -> bool {
+        let held = |(row, cell): (usize, &Option<TokenPos>)| {
+            cell.is_some() && self.parts.place_of(row).0 == part
+        };
+        !self.cells.iter().enumerate().any(held)
+    }
+
     fn advance(&mut self, tokens: &[TokenPos]) -> Result<(), ExecError> {
         self.after.clear();
         self.after.extend_from_slice(&self.sequences);
@@ -390,10 +453,7 @@ impl KvCells {
             self.sequences.retain(|s| s.seq != seq);
             // An empty part restarts at its first cell, like an empty cache.
             let part = self.parts.of(seq);
-            let held = |(row, cell): (usize, &Option<TokenPos>)| {
-                cell.is_some() && self.parts.place_of(row).0 == part
-            };
-            if !self.cells.iter().enumerate().any(held) {
+            if self.is_empty_part(part) {
                 self.heads[part] = 0;
             }
         }
@@ -704,5 +764,76 @@ mod tests {
             both.read = 0;
             both.read(50, &[]);
         }
+    }
+
+    #[test]
+    fn a_prefix_has_the_cells_of_a_computed_text() {
+        const LEN: u32 = 150;
+        for window in [
+            None,
+            Some(Window::Sliding(40)),
+            Some(Window::Chunks(32)),
+            Some(Window::Chunks(48)),
+        ] {
+            for (chunk, kept) in [(1, 64), (8, 64), (17, 41), (25, 64)] {
+                let most = if window.is_some() { 64 } else { 192 };
+                let new = || KvCells::with_parts(3 * 192, window, (3, most));
+                let (mut computed, mut copied) = (new(), new());
+                let text = keys(1, 0..LEN);
+                for part in text.chunks(chunk) {
+                    place(&mut computed, part).expect("there is room");
+                }
+                place(&mut copied, &keys(2, 0..20)).expect("there is room");
+                let from = match window {
+                    Some(_) => LEN - kept,
+                    None => 0,
+                };
+                copied.place_prefix(1, from..LEN).expect("there is room");
+                let rows: Vec<usize> = copied.rows().to_vec();
+                let own = |cells: &KvCells| -> Vec<Option<usize>> {
+                    let own = (from..LEN).map(|pos| cells.own_row(1, pos.into()));
+                    own.collect()
+                };
+                let expected: Vec<Option<usize>> = rows.iter().copied().map(Some).collect();
+                assert_eq!(own(&copied), expected);
+                assert_eq!(own(&computed), expected, "{window:?} in chunks of {chunk}");
+                assert_eq!(copied.next(1), computed.next(1));
+                assert_eq!(copied.heads[1], computed.heads[1]);
+                if kept == 64 {
+                    assert_eq!(
+                        copied.saved_sequences().pop(),
+                        computed.saved_sequences().pop()
+                    );
+                }
+                for cells in [&mut computed, &mut copied] {
+                    place(cells, &keys(1, LEN..LEN + 7)).expect("there is room");
+                    assert!(cells.can_truncate(1, u64::from(LEN) + 2));
+                    cells.truncate(1, u64::from(LEN) + 2);
+                }
+                for at in [LEN + 2, LEN + 12, LEN + 22] {
+                    let next = keys(1, at..at + 10);
+                    let found = place(&mut copied, &next);
+                    assert_eq!(found, place(&mut computed, &next), "{window:?} at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_that_does_not_fit_is_taken_back() {
+        let mut cells = KvCells::with_parts(128, Some(Window::Sliding(40)), (2, 64));
+        place(&mut cells, &keys(0, 0..70)).expect_err("64 cells");
+        place(&mut cells, &keys(0, 0..30)).expect("there is room");
+        let state = |c: &KvCells| (c.cells.clone(), c.sequences.clone(), c.heads.clone());
+        let before = state(&cells);
+        cells.begin();
+        cells.place_prefix(1, 10..80).expect_err("64 cells");
+        cells.revert();
+        assert_eq!(state(&cells), before);
+        cells.begin();
+        cells.place_prefix(1, 80..80).expect("no cells");
+        assert_eq!((cells.next(1), cells.can_truncate(1, 79)), (80, false));
+        cells.revert();
+        assert_eq!(state(&cells), before);
     }
 }

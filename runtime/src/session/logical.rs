@@ -30,7 +30,7 @@ struct Part {
 }
 
 /// A run of bytes that is contiguous in the part's cell and in the whole cell.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     whole: usize,
     part: usize,
@@ -100,48 +100,130 @@ impl LogicalState {
         }
     }
 
+    /// Checks that the executor provides the state.
     pub(super) fn check<E: Executor + ?Sized>(&self, executor: &E) -> Result<(), ExecError> {
         for part in &self.parts {
-            executor.state(part.state)?.ok_or_else(|| self.missing())?;
+            if !executor.read_state(part.state, 0, &mut [])? {
+                return Err(self.missing());
+            }
         }
         Ok(())
     }
 
+    /// Reads consecutive cells from `cell` on. `out` holds a number of whole cells.
     pub(super) fn read<E: Executor + ?Sized>(
         &self,
         executor: &E,
         cell: usize,
         out: &mut [u8],
     ) -> Result<(), ExecError> {
+        let whole = self.cell_bytes().max(1);
+        let n = out.len() / whole;
+        let mut copy = Vec::new();
         for part in &self.parts {
-            let bytes = executor.state(part.state)?;
-            let bytes = bytes.and_then(|b| b.get(cell * part.cell_bytes..)?.get(..part.cell_bytes));
-            let bytes = bytes.ok_or_else(|| self.missing())?;
-            for r in &part.runs {
-                out[r.whole..][..r.len].copy_from_slice(&bytes[r.part..][..r.len]);
+            let (offset, each) = (cell * part.cell_bytes, part.cell_bytes);
+            let is_whole = part.is_whole(whole);
+            let bytes: &mut [u8] = match is_whole {
+                true => &mut *out,
+                false => {
+                    copy.resize(n * each, 0);
+                    &mut copy
+                }
+            };
+            if !executor.read_state(part.state, offset, bytes)? {
+                return Err(self.missing());
+            }
+            if !is_whole {
+                for (out, own) in out
+                    .chunks_exact_mut(whole)
+                    .zip(copy.chunks_exact(each.max(1)))
+                {
+                    for r in &part.runs {
+                        out[r.whole..][..r.len].copy_from_slice(&own[r.part..][..r.len]);
+                    }
+                }
             }
         }
         Ok(())
     }
 
+    /// Writes consecutive cells from `cell` on. `bytes` holds a number of whole cells.
     pub(super) fn write<E: Executor + ?Sized>(
         &self,
         executor: &mut E,
         cell: usize,
         bytes: &[u8],
     ) -> Result<(), ExecError> {
+        let whole = self.cell_bytes().max(1);
+        let n = bytes.len() / whole;
+        let mut copy = Vec::new();
         for part in &self.parts {
-            let to = executor.state_mut(part.state)?;
-            let to = to.and_then(|b| {
-                b.get_mut(cell * part.cell_bytes..)?
-                    .get_mut(..part.cell_bytes)
-            });
-            let to = to.ok_or_else(|| self.missing())?;
-            for r in &part.runs {
-                to[r.part..][..r.len].copy_from_slice(&bytes[r.whole..][..r.len]);
+            let (offset, each) = (cell * part.cell_bytes, part.cell_bytes);
+            let own: &[u8] = match part.is_whole(whole) {
+                true => bytes,
+                false => {
+                    copy.resize(n * each, 0);
+                    let cells = copy.chunks_exact_mut(each.max(1));
+                    for (own, whole) in cells.zip(bytes.chunks_exact(whole)) {
+                        for r in &part.runs {
+                            own[r.part..][..r.len].copy_from_slice(&whole[r.whole..][..r.len]);
+                        }
+                    }
+                    &copy
+                }
+            };
+            if !executor.write_state(part.state, offset, own)? {
+                return Err(self.missing());
             }
         }
         Ok(())
+    }
+
+    /// Reads the cells `cells`, and consecutive ones in one call.
+    pub(super) fn read_all<E: Executor + ?Sized>(
+        &self,
+        executor: &E,
+        cells: &[usize],
+        mut out: &mut [u8],
+    ) -> Result<(), ExecError> {
+        for run in consecutive(cells) {
+            let (own, rest) = out.split_at_mut(run.len() * self.cell_bytes());
+            self.read(executor, run[0], own)?;
+            out = rest;
+        }
+        Ok(())
+    }
+
+    /// Writes the cells `cells`, and consecutive ones in one call.
+    pub(super) fn write_all<E: Executor + ?Sized>(
+        &self,
+        executor: &mut E,
+        cells: &[usize],
+        mut bytes: &[u8],
+    ) -> Result<(), ExecError> {
+        for run in consecutive(cells) {
+            let (own, rest) = bytes.split_at(run.len() * self.cell_bytes());
+            self.write(executor, run[0], own)?;
+            bytes = rest;
+        }
+        Ok(())
+    }
+}
+
+/// Divides cells into non-empty runs of consecutive numbers.
+fn consecutive(cells: &[usize]) -> impl Iterator<Item = &[usize]> {
+    cells.chunk_by(|a, b| a + 1 == *b)
+}
+
+impl Part {
+    /// True if the part holds whole cells of `bytes` bytes.
+    fn is_whole(&self, bytes: usize) -> bool {
+        let all = Run {
+            whole: 0,
+            part: 0,
+            len: bytes,
+        };
+        self.cell_bytes == bytes && self.runs == [all]
     }
 }
 

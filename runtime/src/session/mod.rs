@@ -7,6 +7,7 @@ mod inputs;
 mod kv_cells;
 mod logical;
 mod parts;
+mod prefix;
 mod rewind;
 mod saved;
 mod sequences;
@@ -21,6 +22,7 @@ use tpc_ir::{Bindings, Symbol, TensorType, Verified};
 pub use batch::{Batch, Logits, TokenPos};
 pub use config::SessionConfig;
 pub use kv_cells::KvCells;
+pub use prefix::{Prefix, PrefixLayout};
 pub use saved::{SaveError, SequenceText};
 
 use crate::best::Predicted;
@@ -109,6 +111,8 @@ pub struct Session<E: Executor + ?Sized> {
     /// The model's states, or the reason why they are unknown.
     states: Result<Vec<LogicalState>, ExecError>,
     checkpoints: Vec<Checkpoint>,
+    /// Sequences with the first position whose cells do not have the bits of a computed text.
+    shifted: Vec<(u32, u64)>,
 }
 
 /// A session on the reference executor.
@@ -152,6 +156,7 @@ impl<E: Executor + ?Sized> Session<E> {
             work: Work::default(),
             states: LogicalState::of(&interface.states),
             checkpoints: Vec::new(),
+            shifted: Vec::new(),
             executor,
         })
     }
@@ -263,6 +268,7 @@ impl<E: Executor + ?Sized> Session<E> {
     pub fn remove_sequence(&mut self, seq: u32) {
         self.cells.remove_sequence(seq);
         self.checkpoints.retain(|c| c.seq != seq);
+        self.shifted.retain(|s| s.0 != seq);
     }
 
     /// Removes all sequences and clears all states.
@@ -273,6 +279,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.cells.clear();
         self.last.parts.clear();
         self.checkpoints.clear();
+        self.shifted.clear();
         self.executor.reset_states()
     }
 

@@ -37,12 +37,18 @@ impl<E: Executor + ?Sized> Session<E> {
         let mut kept = known.map_or_else(Checkpoint::default, |i| self.checkpoints.swap_remove(i));
         (kept.seq, kept.pos) = (seq, self.next_position(seq));
         kept.bytes.clear();
-        for state in recurrent(known_states(&self.states)?) {
-            let at = kept.bytes.len();
-            kept.bytes.resize(at + state.cell_bytes(), 0);
-            state.read(&*self.executor, cell, &mut kept.bytes[at..])?;
-        }
+        self.read_states(cell, &mut kept.bytes)?;
         self.checkpoints.push(kept);
+        Ok(())
+    }
+
+    /// Appends the recurrent states in `cell`.
+    pub(super) fn read_states(&self, cell: usize, out: &mut Vec<u8>) -> Result<(), ExecError> {
+        for state in recurrent(known_states(&self.states)?) {
+            let at = out.len();
+            out.resize(at + state.cell_bytes(), 0);
+            state.read(&*self.executor, cell, &mut out[at..])?;
+        }
         Ok(())
     }
 
@@ -91,14 +97,11 @@ impl<E: Executor + ?Sized> Session<E> {
         let at = |c: &&Checkpoint| c.seq == seq && c.pos == pos;
         let cell = self.cells.states.as_ref().and_then(|s| s.cell(seq));
         if let (Some(cell), Some(kept)) = (cell, self.checkpoints.iter().find(at)) {
-            let mut bytes = kept.bytes.as_slice();
-            for state in recurrent(known_states(&self.states)?) {
-                let (own, rest) = bytes.split_at(state.cell_bytes());
-                state.write(&mut *self.executor, cell, own)?;
-                bytes = rest;
-            }
+            let states = known_states(&self.states)?;
+            write_states(states, &mut *self.executor, cell, &kept.bytes)?;
         }
         self.checkpoints.retain(|c| c.seq != seq || c.pos <= pos);
+        self.shifted.retain(|&(s, from)| s != seq || from < pos);
         self.cells.full.truncate(seq, pos);
         if let Some(cells) = &mut self.cells.windowed {
             cells.truncate(seq, pos);
@@ -161,6 +164,8 @@ impl<E: Executor + ?Sized> Session<E> {
         for state in states.iter().filter(|s| is_turned(s)) {
             state.check(&*self.executor)?;
         }
+        // The cells differ even if an error ends the rotation.
+        self.shifted.push((seq, from));
         for state in states.iter().filter(|s| is_turned(s)) {
             let cells = match (state.kind, &self.cells.windowed) {
                 (CellKind::Windowed, Some(cells)) => cells.held(),
@@ -187,6 +192,21 @@ fn recurrent(states: &[LogicalState]) -> impl Iterator<Item = &LogicalState> {
     states.iter().filter(|s| s.kind == CellKind::Sequence)
 }
 
+/// Writes a sequence's recurrent states into `cell`.
+pub(super) fn write_states<E: Executor + ?Sized>(
+    states: &[LogicalState],
+    executor: &mut E,
+    cell: usize,
+    mut bytes: &[u8],
+) -> Result<(), ExecError> {
+    for state in recurrent(states) {
+        let (own, rest) = bytes.split_at(state.cell_bytes());
+        state.write(executor, cell, own)?;
+        bytes = rest;
+    }
+    Ok(())
+}
+
 fn is_turned(state: &LogicalState) -> bool {
     state.rotations.as_ref().is_ok_and(|r| !r.is_empty())
 }
@@ -199,9 +219,7 @@ fn turn<E: Executor + ?Sized>(
 ) -> Result<(), ExecError> {
     let ([d, rows], each) = (state.row, state.cell_bytes());
     let mut bytes = vec![0; each * cells.len()];
-    for (cell, bytes) in cells.iter().zip(bytes.chunks_exact_mut(each)) {
-        state.read(executor, *cell, bytes)?;
-    }
+    state.read_all(executor, cells, &mut bytes)?;
     let mut values = vec![0.0; d * rows * cells.len()];
     dequantise(state.dtype, &bytes, &mut values)?;
     for rotation in state.rotations.iter().flatten() {
@@ -225,10 +243,7 @@ fn turn<E: Executor + ?Sized>(
     }
     bytes.clear();
     quantise(state.dtype, &values, &mut bytes)?;
-    for (cell, bytes) in cells.iter().zip(bytes.chunks_exact(each)) {
-        state.write(executor, *cell, bytes)?;
-    }
-    Ok(())
+    state.write_all(executor, cells, &bytes)
 }
 
 /// Rotates keys `[d, heads, cells]` back by `n` positions. Does not scale the keys, which already include YaRN's

@@ -29,6 +29,8 @@ use crate::states::CellKind;
 const MAGIC: &[u8; 8] = b"tpcstate";
 const VERSION: u32 = 1;
 const NOBODY: u64 = 1 << 32;
+/// Number of cells that are read at once.
+const AT_ONCE: usize = 256;
 
 /// A sequence and its tokens.
 pub type SequenceText = (u32, Vec<u32>);
@@ -260,8 +262,9 @@ impl<E: Executor + ?Sized> Session<E> {
         }
         let mut bytes = Vec::new();
         for state in states {
-            bytes.resize(state.cell_bytes(), 0);
-            for cell in 0..used(state.kind, &cells.full, cells.windowed.as_ref(), owners) {
+            let used = used(state.kind, &cells.full, cells.windowed.as_ref(), owners);
+            for cell in (0..used).step_by(AT_ONCE) {
+                bytes.resize(AT_ONCE.min(used - cell) * state.cell_bytes(), 0);
                 state.read(&*self.executor, cell, &mut bytes)?;
                 out.bytes(&bytes)?;
             }
@@ -360,12 +363,13 @@ impl<E: Executor + ?Sized> Session<E> {
                 saved.windowed.as_ref(),
                 &saved.owners,
             );
-            for cell in 0..n {
-                let (own, rest) = bytes.split_at(state.cell_bytes());
-                state.write(&mut *self.executor, cell, own)?;
-                bytes = rest;
-            }
+            let (own, rest) = bytes.split_at(n * state.cell_bytes());
+            state.write(&mut *self.executor, 0, own)?;
+            bytes = rest;
         }
+        // The file does not tell if a context shift turned keys.
+        let sequences = saved.full.saved_sequences();
+        self.shifted.extend(sequences.iter().map(|s| (s.0, 0)));
         self.cells.full = saved.full;
         self.cells.windowed = saved.windowed;
         if let Some(states) = &mut self.cells.states {

@@ -303,6 +303,13 @@ impl<D: Driver> CudaExecutor<D> {
         Ok(())
     }
 
+    /// Returns the address of a range of a state's bytes; `None` if the range is not within a kept state.
+    fn range_of(&self, state: Value, offset: usize, len: usize) -> Option<Endpoint> {
+        let at = self.extents.get(state.index()).copied().flatten()?;
+        let end = offset.checked_add(len)?;
+        (end <= at.bytes).then(|| self.arenas.endpoint(at.arena, at.offset + offset as u64))
+    }
+
     fn write_inputs(&mut self, phase: usize, host: &mut dyn Host) -> Result<(), ExecError> {
         for (at, value, kind) in &self.inputs {
             if *at != phase {
@@ -449,6 +456,37 @@ impl<D: Driver> Executor for CudaExecutor<D> {
         self.changed.push(state);
         let copy = &mut self.state_copies[state.index()];
         Ok(copy.get_mut().map(Vec::as_mut_slice))
+    }
+
+    fn read_state(&self, state: Value, offset: usize, to: &mut [u8]) -> Result<bool, ExecError> {
+        let Some(from) = self.range_of(state, offset, to.len()) else {
+            return Ok(false);
+        };
+        match self.state_copies[state.index()].get() {
+            // The copy may have changes that the device does not have yet.
+            Some(copy) => to.copy_from_slice(&copy[offset..][..to.len()]),
+            None if to.is_empty() => {}
+            None => self.driver.borrow_mut().read(from, to).map_err(error)?,
+        }
+        Ok(true)
+    }
+
+    fn write_state(
+        &mut self,
+        state: Value,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<bool, ExecError> {
+        let Some(to) = self.range_of(state, offset, bytes.len()) else {
+            return Ok(false);
+        };
+        if !bytes.is_empty() {
+            self.driver.get_mut().write(to, bytes).map_err(error)?;
+        }
+        if let Some(copy) = self.state_copies[state.index()].get_mut() {
+            copy[offset..][..bytes.len()].copy_from_slice(bytes);
+        }
+        Ok(true)
     }
 
     fn output(&self, output: usize) -> Result<Option<(DType, Vec<u8>)>, ExecError> {
