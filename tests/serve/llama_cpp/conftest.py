@@ -13,6 +13,18 @@ TEXT_TESTS = {"test_completion", "test_completion_stream", "test_chat_completion
 
 # Tests of something that tpc does not have or does in another way, and the reason.
 NOT_APPLICABLE = [
+    (r"test_compat_anthropic\.py", "Anthropic's /v1/messages"),
+    (r"test_compat_oai_responses\.py", "OpenAI's /v1/responses"),
+    (r"test_compat_gcp\.py", "Google's prediction API"),
+    (r"test_infill\.py", "/infill"),
+    (r"test_lora\.py", "LoRA"),
+    (r"test_mcp_servers\.py|test_proxy\.py", "MCP"),
+    (r"test_rerank\.py", "/rerank"),
+    (r"test_router\.py|test_stream\.py", "several models per server"),
+    (r"test_sleep\.py", "unloading an idle model"),
+    (r"test_slot_save\.py", "slots saved to files"),
+    (r"test_tools_builtin\.py", "tools that the server runs"),
+    (r"test_vision_api\.py|test_local_media_file", "images"),
     (r"test_server_slots|test_metrics_disabled", "/slots and /metrics are always on"),
     (r"test_server_props", "/props does not tell the path of the model's file"),
     (r"test_load_split_model|test_with_and_without_draft|test_speculative\.py", "download of a test model"),
@@ -55,7 +67,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def stop_servers():
     yield
-    for server in list(utils.servers):
+    for server in list(utils.server_instances):
         server.stop()
 
 

@@ -21,7 +21,9 @@ from typing import *
 import pytest
 import requests
 
-TIMEOUT = 120
+DEFAULT_HTTP_TIMEOUT = 120
+DEFAULT_REQUEST_TIMEOUT = 600
+TMP_DIR = tempfile.gettempdir()
 
 # Options of llama.cpp's server that tpc does not have.
 NO_OPTION = {
@@ -83,7 +85,7 @@ class ServerError(Exception):
         self.body = body
 
 
-class Reply:
+class ServerResponse:
     """An HTTP answer."""
 
     def __init__(self, status_code, headers, body):
@@ -117,7 +119,7 @@ class AnyCount(int):
     __hash__ = int.__hash__
 
 
-servers: set["ServerProcess"] = set()
+server_instances: set["ServerProcess"] = set()
 
 
 class ServerProcess:
@@ -136,7 +138,7 @@ class ServerProcess:
             raise AttributeError(name)
         return None
 
-    def start(self, timeout_seconds: int = TIMEOUT) -> None:
+    def start(self, timeout_seconds: int = DEFAULT_HTTP_TIMEOUT) -> None:
         for name, reason in NO_OPTION.items():
             if getattr(self, name):
                 na(reason)
@@ -157,7 +159,7 @@ class ServerProcess:
             args.append("--no-ui")
         log = open(os.environ.get("TPC_LOG", os.devnull), "ab")
         self.process = subprocess.Popen([str(a) for a in args], stdout=log, stderr=log)
-        servers.add(self)
+        server_instances.add(self)
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
@@ -180,7 +182,7 @@ class ServerProcess:
         return file
 
     def stop(self) -> None:
-        servers.discard(self)
+        server_instances.discard(self)
         if self.process:
             self.process.terminate()
             try:
@@ -223,7 +225,7 @@ class ServerProcess:
             data.setdefault("stream_options", {"include_usage": True})
         return path, data, native
 
-    def make_request(self, method, path, data=None, headers=None, timeout=600, host=None) -> Reply:
+    def make_request(self, method, path, data=None, headers=None, timeout=DEFAULT_REQUEST_TIMEOUT, host=None) -> ServerResponse:
         path, data, native = self.prepare(path, data)
         response = requests.request(method, self.url(path), headers=headers, json=data, timeout=timeout)
         try:
@@ -235,7 +237,7 @@ class ServerProcess:
                 body = [self.native(choice, body) for choice in body["choices"]]
             else:
                 body = self.native(body["choices"][0], body)
-        return Reply(response.status_code, dict(response.headers), body)
+        return ServerResponse(response.status_code, dict(response.headers), body)
 
     @staticmethod
     def native(choice, body):
