@@ -1,7 +1,8 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tpc_diag::Diagnostic;
+use tpc_grammar::Vocabulary;
 use tpc_text::{ChatTemplate, Tokenizer};
 
 /// A model as clients see it.
@@ -23,6 +24,8 @@ pub struct Model {
     pub n_ctx_train: Option<u64>,
     /// Number of logits per token.
     pub n_vocab: usize,
+    /// True if the model has recurrent states.
+    pub recurrent: bool,
     /// Requests in parallel.
     pub slots: usize,
     /// Statement on the bits of answers, as `tpc plan` prints it.
@@ -50,6 +53,7 @@ pub(crate) struct Served {
     pub(crate) model: Model,
     /// Seconds since 1970 at the time of loading.
     pub(crate) created: u64,
+    vocabulary: OnceLock<Result<Vocabulary, Diagnostic>>,
 }
 
 impl Served {
@@ -57,7 +61,15 @@ impl Served {
         Served {
             model,
             created: now(),
+            vocabulary: OnceLock::new(),
         }
+    }
+
+    /// Returns the vocabulary of grammars; the first call builds it.
+    pub(crate) fn vocabulary(&self) -> Result<&Vocabulary, Diagnostic> {
+        let build = || Vocabulary::new(&self.model.tokenizer);
+        let found = self.vocabulary.get_or_init(build);
+        found.as_ref().map_err(Clone::clone)
     }
 }
 

@@ -127,6 +127,7 @@ impl Parts<'_> {
             n_ctx,
             n_ctx_train: trained_context(file),
             n_vocab: self.ready.n_vocab,
+            recurrent: self.ready.recurrent,
             slots,
             bits: None,
             devices: self.ready.devices.clone(),

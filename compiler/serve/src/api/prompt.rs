@@ -2,12 +2,14 @@
 
 use std::time::SystemTime;
 
-use serde_json::Value;
-use tpc_text::{Constraint, Conversation, Ending, Message, Show};
+use serde_json::{Map, Value};
+use tpc_text::{ChatRequest, Constraint, Ending, Show};
 
+use super::constrain;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::form::Form;
+use super::tools::Tools;
 use crate::model::Served;
 
 /// A rendered chat with the form of its answer.
@@ -25,37 +27,73 @@ pub(crate) struct ChatPrompt {
 pub(crate) fn chat_prompt(
     served: &Served,
     fields: &Fields,
-    _n: usize,
+    n: usize,
 ) -> Result<ChatPrompt, ApiError> {
-    let text = chat_text(served, fields)?;
-    let tokens = served.model.tokenizer.encode_prompt(&text);
+    let tools = Tools::read(fields)?;
+    let text = chat_text(served, fields, &tools)?;
+    let template = template(served)?;
+    let asked = match (constrain::grammar(fields)?, tools.grammar(template)?) {
+        (Some(asked), Some(_)) if tools.is_required() => {
+            let message = format!("`{}` and a required tool call cannot be combined", asked.field());
+            return Err(ApiError::field(asked.field(), message));
+        }
+        (Some(asked), _) | (None, Some(asked)) => Some(asked),
+        (None, None) => None,
+    };
+    let constraints = match asked {
+        Some(asked) => asked.constraints(served, n)?,
+        None => Vec::new(),
+    };
+    let separates = match fields.value("reasoning_format").and_then(Value::as_str) {
+        Some("none") => false,
+        Some("auto" | "deepseek" | "deepseek-legacy") | None => true,
+        Some(other) => {
+            let message = format!("`reasoning_format` must be `auto` or `none`, not {other:?}");
+            return Err(ApiError::field("reasoning_format", message));
+        }
+    };
+    let form = Form::new(template.tool_format(), &tools, &text, separates);
     Ok(ChatPrompt {
-        tokens,
-        constraints: Vec::new(),
-        form: Form,
-        show: Show::Text,
+        tokens: served.model.tokenizer.encode_prompt(&text),
+        constraints,
+        show: form.show(),
+        form,
     })
+}
+
+fn template(served: &Served) -> Result<&tpc_text::ChatTemplate, ApiError> {
+    let template = served.model.template.as_ref();
+    template.map_err(|d| ApiError::of_request("messages", d))
 }
 
 /// Returns the text of a rendered chat.
 ///
 /// # Errors
 /// Returns an error of the request's field.
-pub(crate) fn chat_text(served: &Served, fields: &Fields) -> Result<String, ApiError> {
-    let template = served.model.template.as_ref();
-    let template = template.map_err(|d| ApiError::of_request("messages", d))?;
+pub(crate) fn chat_text(
+    served: &Served,
+    fields: &Fields,
+    tools: &Tools,
+) -> Result<String, ApiError> {
     let messages: Option<Vec<Value>> = fields.get("messages", "a list of messages")?;
     let messages = messages.ok_or_else(|| ApiError::field("messages", "`messages` is missing"))?;
-    let messages: Vec<Message> = messages
-        .iter()
-        .map(|m| Message::new(m["role"].as_str().unwrap_or(""), m["content"].as_str().unwrap_or("")))
-        .collect();
-    let conversation = Conversation {
+    if messages.is_empty() {
+        return Err(ApiError::field("messages", "`messages` is empty"));
+    }
+    let variables: Option<Map<String, Value>> =
+        fields.get("chat_template_kwargs", "an object")?;
+    let generates = fields.flag("add_generation_prompt", true)?;
+    let request = ChatRequest {
         messages: &messages,
-        ending: Ending::Answer,
+        tools: tools.list(),
+        ending: match generates {
+            true => Ending::Answer,
+            false => Ending::Message,
+        },
         now: Some(SystemTime::now()),
-        switches: &[],
+        variables: &variables.unwrap_or_default(),
     };
-    let prompt = template.render(&served.model.tokenizer, &conversation);
-    Ok(prompt.map_err(|d| ApiError::of_request("messages", &d))?.text)
+    let prompt = template(served)?.render_request(&served.model.tokenizer, &request);
+    let prompt = prompt.map_err(|d| ApiError::of_request("messages", &d))?;
+    Ok(prompt.text)
 }
