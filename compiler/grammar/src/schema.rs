@@ -75,7 +75,11 @@ fn check_number(key: &str, value: &Value, place: &str) -> Result<(), Diagnostic>
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
             // llguidance negates negative bounds, and -2^63 has no counterpart.
             let negative = number == -limits::LARGEST;
-            let magnitude = if negative { f64::INFINITY } else { number.abs() };
+            let magnitude = if negative {
+                f64::INFINITY
+            } else {
+                number.abs()
+            };
             (magnitude, limits::LARGEST)
         }
         _ => return Ok(()),

@@ -228,3 +228,43 @@ fn bad_regular_expressions_and_grammars_are_refused() {
         );
     }
 }
+
+#[test]
+fn odd_gbnf_ends_soon() {
+    let rules = |n: usize, body: &dyn Fn(usize) -> String| {
+        let rules: String = (0..n).map(|i| format!("r{i} ::= {}\n", body(i))).collect();
+        format!("root ::= r0\n{rules}r{n} ::= \"a\" | \"b\"\n")
+    };
+    let doubled = rules(60, &|i| format!("r{0} r{0}", i + 1));
+    let doubled_recursive = rules(60, &|i| format!("r{0} r{0} | \"x\" root", i + 1));
+    let chain = rules(5_000, &|i| format!("r{}", i + 1));
+    let words: String = (0..800).map(|i| format!("\"word{i} \" root | ")).collect();
+    let starred = format!("root ::= {}\"a\"{}", "(".repeat(60), "*)".repeat(60));
+    let odd = [
+        doubled,
+        doubled_recursive,
+        chain,
+        format!("root ::= {words}\"end\""),
+        starred,
+        "root ::= root".to_owned(),
+        "root ::= root root | \"\"".to_owned(),
+        "root ::= \"\"*".to_owned(),
+        "root ::= ((\"a\"{1000}){1000}){1000}".to_owned(),
+        "root ::= ((root \"a\"{1000}){1000}){1000} | \"b\"".to_owned(),
+        "root ::= [a-z]{10000} | \"a\" root".to_owned(),
+        format!("root ::= \"a\"{}", "*".repeat(1_000)),
+        format!("root ::= {}\"a\"{}", "(".repeat(1_000), ")".repeat(1_000)),
+        format!("root ::= {}", "x".repeat(100_000)),
+    ];
+    for text in odd {
+        let started = Instant::now();
+        let result = try_out(Grammar::gbnf(&text), &Model::small());
+        let text: String = text.chars().take(60).collect();
+        assert!(started.elapsed() < LONGEST, "{text}");
+        println!(
+            "{text}: {:?}, {:?}",
+            started.elapsed(),
+            result.map_err(|d| (d.code.id, d.message))
+        );
+    }
+}
