@@ -1,6 +1,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::Serialize;
 use tpc_diag::Diagnostic;
 use tpc_grammar::Vocabulary;
 use tpc_text::{ChatTemplate, Tokenizer};
@@ -28,12 +29,21 @@ pub struct Model {
     pub recurrent: bool,
     /// Requests in parallel.
     pub slots: usize,
-    /// Statement on the bits of answers, as `tpc plan` prints it.
-    pub bits: Option<String>,
+    /// The promise on the bits of answers.
+    pub bits: BitsPromise,
     /// Devices of the plan.
     pub devices: String,
     /// Bytes of the model's weights.
     pub bytes: u64,
+}
+
+/// A promise on the bits of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BitsPromise {
+    /// True if answers have the bits of answers on one device.
+    pub same_on_one_device: bool,
+    /// True if other requests, cached prompts and drafts do not change the bits of answers.
+    pub same_under_load: bool,
 }
 
 /// The function of a model.
