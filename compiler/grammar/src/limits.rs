@@ -15,7 +15,7 @@ pub(crate) const MOST_REPEATED: f64 = 10_000.0;
 pub(crate) const LARGEST: f64 = 9_223_372_036_854_775_808.0;
 
 /// The stack of the thread that prepares a grammar, in bytes. The system commits only the used part.
-pub(crate) const STACK: usize = 256 << 20;
+pub(crate) const STACK: usize = 128 << 20;
 
 /// Returns the limits of the parser. A token takes a few milliseconds at most.
 pub(crate) fn parser() -> ParserLimits {

@@ -93,6 +93,7 @@ fn large_schemas_are_refused_soon() {
         json!({"type": "array", "maxItems": u64::MAX}),
         json!({"type": "array", "minItems": 1e300}),
         json!({"const": long}),
+        json!({"$ref": "#/enum/0", "enum": [{"type": "string", "minLength": 1_000_000_000}]}),
         json!({"type": "integer", "multipleOf": 1_000_003}),
         json!({"type": "number", "multipleOf": 1.000_003}),
         json!({"type": "number", "multipleOf": 1e300}),
@@ -153,6 +154,7 @@ fn odd_schemas_end_soon() {
         json!({"type": "number", "exclusiveMinimum": -9e18, "exclusiveMaximum": 1e-300}),
         json!({"x-guidance": {"whitespace_pattern": "("}}),
         json!({"type": "object", "properties": {"x-guidance": {"x-guidance": 1}}}),
+        json!({"type": "integer", "multipleOf": 0}),
         json!({"enum": [nested(60, json!(1), |v| json!([v]))]}),
     ];
     for schema in odd {
@@ -186,8 +188,8 @@ fn bad_regular_expressions_and_grammars_are_refused() {
         .map(|i| format!("A{i}: A{0} A{0}\n", i + 1))
         .collect();
     let billion = format!("start: A0\n{billion}A60: \"a\"\n");
-    let chain: String = (0..4_000).map(|i| format!("r{i}: r{}\n", i + 1)).collect();
-    let chain = format!("start: r0\n{chain}r4000: \"a\"\n");
+    let chain: String = (0..9_000).map(|i| format!("r{i}: r{}\n", i + 1)).collect();
+    let chain = format!("start: r0\n{chain}r9000: \"a\"\n");
     let brackets = format!("start: {}\"a\"{}", "(".repeat(20_000), ")".repeat(20_000));
     let lark = [
         "",
