@@ -8,6 +8,9 @@ pub(crate) const LONGEST: usize = 128 << 10;
 /// The maximum nesting of a JSON schema, or of brackets in a grammar.
 pub(crate) const DEEPEST: usize = 64;
 
+/// The maximum number of entries of an object in a JSON schema, such as `properties`.
+pub(crate) const WIDEST: usize = 1_000;
+
 /// The maximum number of repetitions in one bound, such as `maxItems`, `minLength` or `{m,n}`.
 pub(crate) const MOST_REPEATED: f64 = 10_000.0;
 

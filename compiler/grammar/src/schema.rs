@@ -44,6 +44,10 @@ fn check_bounds(value: &Value, place: &mut String, depth: usize) -> Result<(), D
         let message = format!("the schema is nested more than {} levels", limits::DEEPEST);
         return Err(too_large(&named(place), &message));
     }
+    if let Some(fields) = value.as_object().filter(|f| f.len() > limits::WIDEST) {
+        let message = format!("{} entries; the limit is {}", fields.len(), limits::WIDEST);
+        return Err(too_large(&named(place), &message));
+    }
     let length = place.len();
     let mut inside = |key: &str, value: &Value| {
         place.push('/');
