@@ -62,8 +62,8 @@ impl Grammar {
         })
     }
 
-    /// Returns the grammar of a regular expression, which must match the whole answer. The syntax is that of Rust's
-    /// crate `regex`; the anchors `^` and `$` at the ends change nothing.
+    /// Returns the grammar of a regular expression, which must match the whole answer. Rust's crate `regex` defines the
+    /// syntax. The anchors `^` and `$` at the ends have no effect.
     ///
     /// # Errors
     /// Returns TPC0596 if the expression is invalid, TPC0597 if it is too large.

@@ -101,8 +101,8 @@ impl Automaton {
         out
     }
 
-    /// True if a text of `self`, followed by a character of `follow`, begins a text of `other`. Takes steps from
-    /// `work`, and returns true if none is left.
+    /// True if a text of `self`, followed by a character of `follow`, begins a text of `other`. Subtracts its
+    /// steps from `work`; returns true if `work` reaches 0.
     pub(super) fn is_extended_by(
         &self,
         other: &Automaton,

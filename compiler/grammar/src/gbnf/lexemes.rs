@@ -1,9 +1,11 @@
 //! The division of a grammar into lexemes.
 //!
-//! llguidance splits an answer into lexemes, and takes the longest lexeme that may come next. A GBNF grammar has no
-//! lexemes, so tpc finds parts for which the longest match is right. The largest parts without a recursive rule are
-//! tried first. A part is divided further if another part, followed by a character that may follow it, begins a text
-//! of this part. Single characters always pass.
+//! llguidance splits an answer into lexemes, and takes the longest lexeme that may come next. GBNF lacks lexemes: every
+//! split of an answer is valid. tpc therefore chooses lexemes for which the longest match misses no answer.
+//!
+//! 1. The largest parts without a recursive rule are lexemes.
+//! 2. A lexeme B conflicts with a lexeme A if a text of B begins with a text of A and a character that may follow A.
+//! 3. tpc divides B into smaller lexemes and repeats step 2. Single characters have no conflicts.
 
 use std::collections::{HashMap, HashSet};
 

@@ -17,7 +17,7 @@ fn lexemes_are_as_large_as_the_longest_match_allows() {
         "root ::= list\nlist ::= string | \"[\" list \"]\"\nstring ::= \"\\\"\" [a-z]* \"\\\"\" \" \"*\n",
     );
     assert_eq!(out.matches("\nT").count(), 3, "{out}");
-    // Letters may follow letters, so a word of several letters is no lexeme.
+    // Letters may follow letters, so each letter is a lexeme.
     let out = lark("root ::= [a-z]+ root \"c\" | \"\"\n");
     assert!(!out.contains("+/"), "{out}");
 }
