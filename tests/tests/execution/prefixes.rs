@@ -114,6 +114,10 @@ impl Run {
 
     /// Reads the next tokens of some texts in one batch, and drafts after each token. Returns the bits of each token.
     fn read(&mut self, counts: &[(u32, usize)]) -> Vec<TokenBits> {
+        // Draft blocks next to recurrent states need batches with as many tokens of each sequence.
+        if self.session.is_recurrent() && self.session.n_drafts() > 0 && counts.len() > 1 {
+            return counts.iter().flat_map(|c| self.read(&[*c])).collect();
+        }
         let mut batch = Batch::default();
         let mut places = Vec::new();
         for &(seq, n) in counts {
@@ -159,7 +163,6 @@ impl Run {
         let mut out = Vec::new();
         while self.at(seq) < end {
             let own = CHUNK.min(end - self.at(seq));
-            let n = n.min(READ - self.at(other));
             let mut read = self.read(&[(other, n), (seq, own)]);
             out.extend(read.drain(n..));
             let text = &self.texts[&seq][..self.at(seq)];
