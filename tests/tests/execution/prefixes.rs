@@ -114,6 +114,10 @@ impl Run {
 
     /// Reads the next tokens of some texts in one batch, and drafts after each token. Returns the bits of each token.
     fn read(&mut self, counts: &[(u32, usize)]) -> Vec<TokenBits> {
+        // Draft blocks next to recurrent states need batches with as many tokens of each sequence.
+        if self.session.is_recurrent() && self.session.n_drafts() > 0 && counts.len() > 1 {
+            return counts.iter().flat_map(|c| self.read(&[*c])).collect();
+        }
         let mut batch = Batch::default();
         let mut places = Vec::new();
         for &(seq, n) in counts {
@@ -159,7 +163,6 @@ impl Run {
         let mut out = Vec::new();
         while self.at(seq) < end {
             let own = CHUNK.min(end - self.at(seq));
-            let n = n.min(READ - self.at(other));
             let mut read = self.read(&[(other, n), (seq, own)]);
             out.extend(read.drain(n..));
             let text = &self.texts[&seq][..self.at(seq)];
@@ -352,6 +355,16 @@ fn a_store_refuses_cells_of_other_texts() {
     while run.at(0) < 96 {
         run.read(&[(0, CHUNK)]);
     }
+    let saved = store.save(&run.session, 0, &texts.first[..96]);
+    assert_eq!(saved.expect("saved"), 96);
+    let few = SessionConfig::new(80);
+    let mut few = cpu_session(&plan, few, [1, CHUNK], CpuOptions::with_threads(2));
+    let full = store.restore(&mut few, 0, &texts.first);
+    let full = full.expect_err("96 tokens do not fit");
+    assert_eq!(full.diagnostics[0].code.id, "TPC0514");
+    assert_eq!(few.next_position(0), 0);
+    let n = store.restore(&mut few, 0, &texts.first[..80]);
+    assert_eq!(n.expect("restored"), 2 * BLOCK);
     run.session.shift(0, 40, 20).expect("keys are turned");
     let shifted: Vec<u32> = [&texts.first[..40], &texts.first[60..96]].concat();
     let saved = store.save(&run.session, 0, &shifted);
@@ -369,5 +382,5 @@ fn a_store_refuses_cells_of_other_texts() {
     assert_eq!(refused.diagnostics[0].code.id, "TPC0524");
     assert_eq!(Decoder::next_position(&other, 1), 0);
     assert!(store.restore(&mut run.session, 1, &texts.first).is_ok());
-    assert_eq!(run.at(1), BLOCK);
+    assert_eq!(run.at(1), 96);
 }

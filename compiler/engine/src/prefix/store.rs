@@ -5,8 +5,8 @@ use super::tree::{BLOCK, Content, NODE_BYTES, Tree};
 use crate::error::Error;
 use crate::generate::Decoder;
 
-/// A store of computed prefixes in host memory, for one model. If the memory is used up, the store evicts the least
-/// recently used blocks.
+/// A store of computed prefixes in host memory, for one loaded model. A full store evicts the least recently used
+/// blocks.
 #[derive(Clone, Debug)]
 pub struct PrefixStore {
     limit: u64,
@@ -44,8 +44,8 @@ impl PrefixStore {
         }
     }
 
-    /// Returns the first length after `len` at which [`Self::save`] can store recurrent states. All multiples of this
-    /// length's block, [`BLOCK`], are such lengths.
+    /// Returns the smallest multiple of [`BLOCK`] above `len`. [`Self::save`] stores recurrent states only after such a
+    /// number of tokens.
     pub const fn next_state_boundary(len: usize) -> usize {
         (len / BLOCK).saturating_add(1).saturating_mul(BLOCK)
     }
@@ -116,9 +116,9 @@ impl PrefixStore {
     /// Stores the whole blocks of a sequence's text, `tokens`, that the store does not have yet. Returns the number of
     /// the text's tokens in the store.
     ///
-    /// Stores recurrent states if the text is the whole sequence and ends at a multiple of [`BLOCK`]. Sliding-window
-    /// caches lose cells, so call this method after every chunk of a prompt and at the end of an answer. Draft blocks
-    /// must have read the chunk before.
+    /// Stores recurrent states if the text is the whole sequence and ends at a multiple of [`BLOCK`]. Call this method
+    /// after every chunk of a prompt and at the end of an answer, because sliding-window caches lose cells. If the model
+    /// drafts, call it after [`Decoder::draft_step`].
     ///
     /// # Errors
     /// Returns the errors of [`Decoder::read_cells`] and [`Decoder::read_recurrent`], and [`ExecError::Prefix`] if the
@@ -173,7 +173,7 @@ impl PrefixStore {
         Ok(path.len() * BLOCK)
     }
 
-    /// Adds sliding-window cells to blocks that were stored without.
+    /// Adds missing sliding-window cells to the blocks of a path.
     fn add_windowed(&mut self, source: Source<'_>, path: &[usize]) -> Result<(), Error> {
         let needed = (source.layout.windowed * BLOCK) as u64;
         let mut path_bytes: u64 = path.iter().map(|&node| self.tree.bytes_of(node)).sum();

@@ -83,7 +83,7 @@ impl Tree {
         }
     }
 
-    /// Returns the index of a child, or the index at which to insert it.
+    /// Returns the index of a child; as an error, the index for its insertion.
     fn find(&self, parent: Option<usize>, tokens: &[u32]) -> Result<usize, usize> {
         let order = |child: &usize| self.nodes[*child].tokens.as_slice().cmp(tokens);
         self.children(parent).binary_search_by(order)
