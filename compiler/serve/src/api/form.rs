@@ -14,17 +14,8 @@ pub(crate) struct Form(Option<AnswerParser>);
 pub(crate) struct FormParser(Option<AnswerParser>);
 
 impl Form {
-    /// Returns the form of answers after a prompt. `separates` is true if reasoning is separate from the content.
-    pub(crate) fn new(
-        format: ToolFormat,
-        tools: &Tools,
-        prompt: &str,
-        separates: bool,
-    ) -> Form {
-        let reasoning = match separates {
-            true => Reasoning::after_prompt(format, prompt),
-            false => Reasoning::InContent,
-        };
+    /// Returns the form of answers with the reasoning at this place.
+    pub(crate) fn new(format: ToolFormat, tools: &Tools, reasoning: Reasoning) -> Form {
         // Answers of models without tools or reasoning stay as they are.
         let is_text = tools.list().is_empty()
             && (format == ToolFormat::Generic || reasoning == Reasoning::InContent);

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use tpc_text::{ChatRequest, Constraint, Ending, Show};
+use tpc_text::{ChatRequest, Constraint, Ending, Reasoning, Show, ToolFormat};
 
 use super::constrain;
 use super::error::ApiError;
@@ -31,8 +31,11 @@ pub(crate) fn chat_prompt(
 ) -> Result<ChatPrompt, ApiError> {
     let tools = Tools::read(fields)?;
     let text = chat_text(served, fields, &tools)?;
-    let template = template(served)?;
-    let asked = match (constrain::grammar(fields)?, tools.grammar(template)?) {
+    let tokenizer = &served.model.tokenizer;
+    let format = template(served)?.tool_format();
+    let reasoning = reasoning(fields, format, &text)?;
+    let implied = tools.grammar(tokenizer, format, reasoning)?;
+    let asked = match (constrain::grammar(fields)?, implied) {
         (Some(asked), Some(_)) if tools.is_required() => {
             let message = format!("`{}` and a required tool call cannot be combined", asked.field());
             return Err(ApiError::field(asked.field(), message));
@@ -44,21 +47,29 @@ pub(crate) fn chat_prompt(
         Some(asked) => asked.constraints(served, n)?,
         None => Vec::new(),
     };
-    let separates = match fields.value("reasoning_format").and_then(Value::as_str) {
-        Some("none") => false,
-        Some("auto" | "deepseek" | "deepseek-legacy") | None => true,
-        Some(other) => {
-            let message = format!("`reasoning_format` must be `auto` or `none`, not {other:?}");
-            return Err(ApiError::field("reasoning_format", message));
-        }
-    };
-    let form = Form::new(template.tool_format(), &tools, &text, separates);
+    let form = Form::new(format, &tools, reasoning);
     Ok(ChatPrompt {
-        tokens: served.model.tokenizer.encode_prompt(&text),
+        tokens: tokenizer.encode_prompt(&text),
         constraints,
         show: form.show(),
         form,
     })
+}
+
+/// Returns the place of an answer's reasoning: `reasoning_format`, and the end of the prompt.
+fn reasoning(fields: &Fields, format: ToolFormat, prompt: &str) -> Result<Reasoning, ApiError> {
+    const FIELD: &str = "reasoning_format";
+    let given: Option<String> = fields.get(FIELD, "`auto` or `none`")?;
+    match given.as_deref() {
+        Some("none") => Ok(Reasoning::InContent),
+        Some("auto" | "deepseek" | "deepseek-legacy") | None => {
+            Ok(Reasoning::after_prompt(format, prompt))
+        }
+        Some(other) => {
+            let message = format!("`{FIELD}` must be `auto` or `none`, not {other:?}");
+            Err(ApiError::field(FIELD, message))
+        }
+    }
 }
 
 fn template(served: &Served) -> Result<&tpc_text::ChatTemplate, ApiError> {

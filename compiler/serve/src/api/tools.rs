@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use tpc_grammar::Grammar;
-use tpc_text::{ChatTemplate, ToolChoice};
+use tpc_text::{Reasoning, Tokenizer, ToolChoice, ToolFormat};
 
 use super::constrain::Asked;
 use super::error::ApiError;
@@ -66,12 +66,21 @@ impl Tools {
     ///
     /// # Errors
     /// Returns an error if a tool's schema is unusable.
-    pub(crate) fn grammar(&self, template: &ChatTemplate) -> Result<Option<Asked>, ApiError> {
+    pub(crate) fn grammar(
+        &self,
+        tokenizer: &Tokenizer,
+        format: ToolFormat,
+        reasoning: Reasoning,
+    ) -> Result<Option<Asked>, ApiError> {
         if self.list.is_empty() {
             return Ok(None);
         }
-        let format = template.tool_format();
-        let Some(text) = format.grammar(&self.list, &self.choice, self.parallel) else {
+        let special = |text: &str| {
+            let id = tokenizer.find(text)?;
+            tokenizer.kind(id)?.is_special().then_some(id)
+        };
+        let (list, choice) = (&self.list, &self.choice);
+        let Some(text) = format.grammar(list, choice, self.parallel, reasoning, &special) else {
             return Ok(None);
         };
         let grammar = Grammar::lark(&text).map_err(|d| ApiError::of_request("tools", &d))?;
