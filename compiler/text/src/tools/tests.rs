@@ -643,10 +643,6 @@ fn grammars_force_calls() {
                 "{word}: {required}"
             );
         }
-        println!(
-            "{}",
-            json!({"format": format!("{format:?}"), "grammar": required})
-        );
     }
     let answer = grammar(ToolFormat::Generic, &ToolChoice::Auto, false).unwrap();
     assert!(answer.contains("response"));

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::grammar::{Rules, literal};
+use super::rules::{Rules, literal};
 use super::tags::{GLM, QWEN};
 
 const QUOTE: &str = "<|\"|>";
