@@ -110,7 +110,7 @@ fn call(format: ToolFormat, rules: &mut Rules<'_>, function: &Function<'_>) -> S
     }
 }
 
-/// Returns the texts before, between and behind calls.
+/// Returns the texts before, between and after all calls.
 fn around(format: ToolFormat, rules: &Rules<'_>) -> (String, String, String) {
     let shape = Shape::of(format);
     let open = rules.mark(shape.open.unwrap_or_default());

@@ -53,7 +53,7 @@ impl<'a> Rules<'a> {
         name
     }
 
-    /// Returns the name of the rule that is `ahead` rules behind the last one.
+    /// Returns the name of the rule that is `ahead` rules after the last one.
     pub(super) fn next(&self, ahead: usize) -> String {
         format!("r{}", self.count + ahead)
     }
