@@ -83,7 +83,7 @@ pub struct AnswerParser {
     reader: Option<Reader>,
     /// The number of calls before the current list.
     calls: usize,
-    /// True behind reasoning.
+    /// True after reasoning.
     thought: bool,
     out: Output,
 }
@@ -360,7 +360,7 @@ impl AnswerParser {
         }
     }
 
-    /// Continues behind a call's opening marker.
+    /// Continues after a call's opening marker.
     fn open(&mut self, length: usize) -> Option<usize> {
         match self.shape.has_head {
             true => self.go(State::Head, length),
@@ -415,7 +415,7 @@ impl AnswerParser {
         }
     }
 
-    /// Continues behind a function's name.
+    /// Continues after a function's name.
     fn named(&mut self, Head { name, id, length }: Head) -> Option<usize> {
         let parameters = self.functions.parameters(&name);
         let reader = match self.format {

@@ -1,4 +1,4 @@
-//! Reads arguments that are a JSON object behind the function's name.
+//! Reads arguments that are a JSON object after the function's name.
 
 use super::object::Step;
 use super::output::Output;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::Reasoning;
 use super::format::ToolFormat;
+use super::rules::{Rules, literal};
 use super::shape::Shape;
 use super::typed;
 
@@ -20,61 +21,10 @@ pub enum ToolChoice {
     Named(String),
 }
 
-/// The rules of a grammar.
-pub(super) struct Rules<'a> {
-    text: String,
-    count: usize,
-    special: &'a dyn Fn(&str) -> Option<u32>,
-}
-
 /// A function with the schema of its arguments.
-pub(super) struct Function<'a> {
-    pub name: &'a str,
-    pub schema: Value,
-}
-
-impl Rules<'_> {
-    /// Returns a marker: a special token, or else text.
-    pub(super) fn mark(&self, marker: &str) -> String {
-        match (self.special)(marker) {
-            Some(id) => format!("<[{id}]>"),
-            None => literal(marker),
-        }
-    }
-
-    /// Returns any text up to and with a marker.
-    pub(super) fn until(&mut self, marker: &str) -> String {
-        match (self.special)(marker) {
-            Some(id) => format!("TEXT <[{id}]>"),
-            None => {
-                let suffix = format!("[suffix={}]", literal(marker));
-                self.rule(&suffix, "TEXT")
-            }
-        }
-    }
-
-    /// Adds a rule with some attributes. Returns its name.
-    pub(super) fn rule(&mut self, attributes: &str, body: &str) -> String {
-        let name = format!("r{}", self.count);
-        self.count += 1;
-        let _ = writeln!(self.text, "{name}{attributes}: {body}");
-        name
-    }
-
-    /// Returns the name of the rule that is `ahead` rules behind the last one.
-    pub(super) fn next(&self, ahead: usize) -> String {
-        format!("r{}", self.count + ahead)
-    }
-
-    /// Adds a rule for the JSON values of a schema.
-    pub(super) fn json(&mut self, schema: &Value) -> String {
-        self.rule("", &format!("%json {schema}"))
-    }
-}
-
-/// Returns a text as a literal.
-pub(super) fn literal(text: &str) -> String {
-    Value::from(text).to_string()
+struct Function<'a> {
+    name: &'a str,
+    schema: Value,
 }
 
 /// Joins alternatives.
@@ -160,7 +110,7 @@ fn call(format: ToolFormat, rules: &mut Rules<'_>, function: &Function<'_>) -> S
     }
 }
 
-/// Returns the texts before, between and behind calls.
+/// Returns the texts before, between and after all calls.
 fn around(format: ToolFormat, rules: &Rules<'_>) -> (String, String, String) {
     let shape = Shape::of(format);
     let open = rules.mark(shape.open.unwrap_or_default());
@@ -253,11 +203,7 @@ impl ToolFormat {
         if functions.is_empty() || is_auto && self != ToolFormat::Generic {
             return None;
         }
-        let mut rules = Rules {
-            text: String::new(),
-            count: 0,
-            special,
-        };
+        let mut rules = Rules::new(special);
         let mut calls = Vec::new();
         for function in &functions {
             let body = call(self, &mut rules, function);
@@ -276,7 +222,7 @@ impl ToolFormat {
             answer = format!("({answer} | \"{{\\\"response\\\": \" {text} \"}}\")");
         }
         let reasoning = reasoning(self, &mut rules, place);
-        let mut out = format!("start: {reasoning} {answer}\n{}", rules.text);
+        let mut out = format!("start: {reasoning} {answer}\n{}", rules.text());
         for (name, terminal) in TERMINALS {
             if out.contains(name) {
                 let _ = writeln!(out, "{name}: {terminal}");

@@ -45,7 +45,7 @@ fn kimi_name(id: &str) -> &str {
 }
 
 /// Reads a name with the syntax of a format.
-fn find<'a>(format: ToolFormat, text: &'a str) -> Option<(&'a str, Option<&'a str>, usize)> {
+fn find(format: ToolFormat, text: &str) -> Option<(&str, Option<&str>, usize)> {
     match format {
         ToolFormat::DeepSeekV3 => {
             let (head, length) = until(text, "```json")?;

@@ -5,7 +5,7 @@
 //! - `answer` parses a streamed answer into content, reasoning and calls (`output`). It finds markers and leaves the rest
 //!   to readers: `head` and `harmony` read names; `list`, `object` and `arguments` JSON; `tags` and `gemma` other syntax;
 //!   `reply` answers of the generic format.
-//! - `grammar` writes grammars that force calls; `typed` writes their arguments for formats without JSON.
+//! - `grammar` writes grammars (`rules`) that force calls; `typed` writes their arguments for formats without JSON.
 //! - `scanner` finds the end of a JSON value; `schema` gives the types of values in tags.
 
 mod answer;
@@ -21,6 +21,7 @@ mod object;
 mod output;
 mod reader;
 mod reply;
+mod rules;
 mod scanner;
 mod schema;
 mod shape;

@@ -8,7 +8,7 @@ use super::output::Output;
 use super::reply::ReplyReader;
 use super::tags::TagReader;
 
-/// A reader of a call behind its opening marker and name.
+/// A reader of a call after its opening marker and name.
 #[derive(Clone, Debug)]
 pub(super) enum Reader {
     List(ListReader),

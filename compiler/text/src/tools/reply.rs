@@ -136,7 +136,7 @@ impl ReplyReader {
     }
 }
 
-/// A decoder of a JSON string behind its opening quote.
+/// A decoder of a JSON string after its opening quote.
 #[derive(Clone, Debug, Default)]
 struct Unescaper {
     escape: String,

@@ -9,7 +9,7 @@ pub(super) struct Shape {
     pub section: Option<(&'static str, &'static str)>,
     /// The marker before a call.
     pub open: Option<&'static str>,
-    /// The marker behind a call; models may omit it.
+    /// The marker after a call; models may omit it.
     pub close: &'static str,
     /// The start of a call whose opening marker the model omitted.
     pub bare_head: Option<&'static str>,

@@ -643,11 +643,66 @@ fn grammars_force_calls() {
                 "{word}: {required}"
             );
         }
-        println!(
-            "{}",
-            json!({"format": format!("{format:?}"), "grammar": required})
-        );
     }
     let answer = grammar(ToolFormat::Generic, &ToolChoice::Auto, false).unwrap();
     assert!(answer.contains("response"));
+}
+
+#[test]
+fn templates_have_formats() {
+    // Each template writes a call as its format does.
+    for (template, format) in [
+        (
+            "{{ tools }}<tool_call>{{ call | tojson }}</tool_call>",
+            ToolFormat::Hermes,
+        ),
+        ("{{ tools }}<|start_header_id|>ipython", ToolFormat::Llama3),
+        ("{{ tools }}<|python_tag|>", ToolFormat::Llama3),
+        (
+            "{{ tools }}[TOOL_CALLS] [{{ calls }}]",
+            ToolFormat::MistralNemo,
+        ),
+        (
+            "{{ tools }}[TOOL_CALLS]{{ name }}[ARGS]{{ arguments }}",
+            ToolFormat::Mistral,
+        ),
+        (
+            "{{ tools }}<｜tool▁calls▁begin｜>```json",
+            ToolFormat::DeepSeekV3,
+        ),
+        (
+            "{{ tools }}<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>",
+            ToolFormat::DeepSeekV31,
+        ),
+        (
+            "{{ tools }}<tool_call><function={{ name }}><parameter={{ x }}>",
+            ToolFormat::QwenCoder,
+        ),
+        (
+            "{{ tools }}<tool_call>{{ name }}<arg_key>x</arg_key><arg_value>",
+            ToolFormat::Glm45,
+        ),
+        (
+            "{{ tools }}<|tool_calls_section_begin|><|tool_call_begin|>",
+            ToolFormat::KimiK2,
+        ),
+        (
+            "{{ tools }}<|channel|>commentary to=functions.{{ name }}",
+            ToolFormat::Harmony,
+        ),
+        (
+            "{{ tools }}<|tool_call|>{{ calls | tojson }}",
+            ToolFormat::Granite,
+        ),
+        ("{{ tools }}<|START_ACTION|>", ToolFormat::CommandR7b),
+        (
+            "{{ tools }}<|tool_call>call:{{ name }}<tool_call|>",
+            ToolFormat::Gemma4,
+        ),
+        ("{{ tools }}<unknown>", ToolFormat::Generic),
+        ("<｜tool▁calls▁begin｜>```json", ToolFormat::Generic),
+        ("", ToolFormat::Generic),
+    ] {
+        assert_eq!(ToolFormat::of_template(template), format, "{template}");
+    }
 }

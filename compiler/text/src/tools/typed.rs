@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::grammar::{Rules, literal};
+use super::rules::{Rules, literal};
 use super::tags::{GLM, QWEN};
 
 const QUOTE: &str = "<|\"|>";
@@ -56,7 +56,7 @@ fn one_of(choices: &[&str]) -> String {
     format!("({})", literals.join(" | "))
 }
 
-/// Returns the parameters of a function in tags: those of Qwen3-Coder on lines, or those of GLM 4.5.
+/// Returns the parameters of a function in tags: with line ends for Qwen3-Coder, without for GLM 4.5.
 pub(super) fn tags(rules: &mut Rules<'_>, schema: &Value, lines: bool) -> String {
     let mut out = Vec::new();
     for parameter in parameters(schema) {
