@@ -6,6 +6,7 @@
 //! - [`Loader`] loads it into an executor ([`ExecutorKind`]) and returns a session;
 //! - [`generate`] continues several texts in one session, and [`embed`] computes embeddings of texts;
 //! - [`perplexity`] scores a text, and compares two models' predictions of it;
+//! - [`prefix`] keeps the caches of computed prefixes for later sequences;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
 //! - [`replay`] runs a launch of a dump alone;
@@ -27,6 +28,7 @@ mod loader;
 mod logits;
 mod observer;
 pub mod perplexity;
+pub mod prefix;
 mod prepared;
 pub mod replay;
 pub mod rpc;

@@ -4,6 +4,7 @@ use tpc_artefact::Artefact;
 use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{CacheSizes, CompiledModel, ModelSize, SequenceCells, compile};
 use tpc_core::placement::{DeviceKind, Placement, spell_devices};
+use tpc_core::report::BitsReport;
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_diag::{Diagnostic, codes};
 use tpc_gguf::GgufFile;
@@ -161,6 +162,15 @@ impl PreparedModel {
     /// Returns the number of devices.
     pub const fn n_devices(&self) -> usize {
         self.kinds.len()
+    }
+
+    /// Compares the bits of the plan's logits with those of one device, and of a token with those in other batches.
+    pub fn bits(&self, executor: ExecutorKind) -> BitsReport {
+        let programs: &Graph = match &self.code {
+            Code::Plan(programs) => programs,
+            Code::Program(program) => &program.graph,
+        };
+        BitsReport::of_programs(programs, executor.target().company())
     }
 
     /// Returns the cells per sequence for `sequences` sequences. `ctx_size` limits the cells of a plan. An artefact has

@@ -35,7 +35,7 @@ pub(crate) fn compile(
 }
 
 /// Runs a function with a large stack. Panics become errors.
-fn with_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Result<T, String> {
+pub(crate) fn with_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let builder = thread::Builder::new()
             .name("grammar".to_owned())

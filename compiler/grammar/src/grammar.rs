@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use tpc_diag::Diagnostic;
 use tpc_text::Constraint;
 
-use crate::compile::compile;
+use crate::compile::{compile, with_stack};
 use crate::errors::{invalid, too_large};
 use crate::vocabulary::Vocabulary;
-use crate::{limits, schema};
+use crate::{gbnf, limits, schema};
 
 /// A form that an answer must have.
 #[derive(Clone, Debug)]
@@ -49,11 +49,21 @@ impl Grammar {
     /// # Errors
     /// Returns TPC0597 if the grammar is too large.
     pub fn lark(text: &str) -> Result<Grammar, Diagnostic> {
-        Grammar::of_lark(text, "Lark grammar")
+        let name = "Lark grammar";
+        check_length(text, name)?;
+        if text.trim().is_empty() {
+            let help = "define the rule `start`, such as start: \"yes\" | \"no\"";
+            return Err(invalid(name, "the grammar is empty", help));
+        }
+        Ok(Grammar {
+            source: TopLevelGrammar::from_lark(text.to_owned()),
+            schema: None,
+            name,
+        })
     }
 
-    /// Returns the grammar of a regular expression, which must match the whole answer. The syntax is that of Rust's
-    /// crate `regex`; the anchors `^` and `$` at the ends change nothing.
+    /// Returns the grammar of a regular expression, which must match the whole answer. Rust's crate `regex` defines the
+    /// syntax. The anchors `^` and `$` at the ends have no effect.
     ///
     /// # Errors
     /// Returns TPC0596 if the expression is invalid, TPC0597 if it is too large.
@@ -72,14 +82,16 @@ impl Grammar {
         })
     }
 
-    fn of_lark(text: &str, name: &'static str) -> Result<Grammar, Diagnostic> {
+    /// Returns a grammar in GBNF, llama.cpp's format, whose first rule is `root`. References to tokens are not supported.
+    ///
+    /// # Errors
+    /// Returns TPC0596 with the line and column of an error, TPC0597 if the grammar is too large.
+    pub fn gbnf(text: &str) -> Result<Grammar, Diagnostic> {
+        let name = "GBNF grammar";
         check_length(text, name)?;
-        if text.trim().is_empty() {
-            let help = "define the rule `start`, such as start: \"yes\" | \"no\"";
-            return Err(invalid(name, "the grammar is empty", help));
-        }
+        let lark = with_stack(|| gbnf::to_lark(text)).map_err(|e| too_large(name, &e))??;
         Ok(Grammar {
-            source: TopLevelGrammar::from_lark(text.to_owned()),
+            source: TopLevelGrammar::from_lark(lark),
             schema: None,
             name,
         })

@@ -15,6 +15,7 @@
 mod codes;
 mod compile;
 mod errors;
+mod gbnf;
 mod grammar;
 mod limits;
 mod matcher;

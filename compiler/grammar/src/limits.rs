@@ -8,6 +8,9 @@ pub(crate) const LONGEST: usize = 128 << 10;
 /// The maximum nesting of a JSON schema, or of brackets in a grammar.
 pub(crate) const DEEPEST: usize = 64;
 
+/// The maximum number of entries of an object in a JSON schema, such as `properties`.
+pub(crate) const WIDEST: usize = 1_000;
+
 /// The maximum number of repetitions in one bound, such as `maxItems`, `minLength` or `{m,n}`.
 pub(crate) const MOST_REPEATED: f64 = 10_000.0;
 
@@ -15,7 +18,7 @@ pub(crate) const MOST_REPEATED: f64 = 10_000.0;
 pub(crate) const LARGEST: f64 = 9_223_372_036_854_775_808.0;
 
 /// The stack of the thread that prepares a grammar, in bytes. The system commits only the used part.
-pub(crate) const STACK: usize = 256 << 20;
+pub(crate) const STACK: usize = 128 << 20;
 
 /// Returns the limits of the parser. A token takes a few milliseconds at most.
 pub(crate) fn parser() -> ParserLimits {

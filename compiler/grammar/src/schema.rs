@@ -37,10 +37,15 @@ pub(crate) fn checked(schema: &Value) -> Result<Value, Diagnostic> {
     Ok(Value::Object(fields))
 }
 
-/// Checks nesting and repetition bounds. `place` is the JSON pointer of `value`.
+/// Checks nesting and bounds. `place` is the JSON pointer of `value`. Constants count as schemas, because references may
+/// name a place in a constant.
 fn check_bounds(value: &Value, place: &mut String, depth: usize) -> Result<(), Diagnostic> {
     if depth > limits::DEEPEST {
         let message = format!("the schema is nested more than {} levels", limits::DEEPEST);
+        return Err(too_large(&named(place), &message));
+    }
+    if let Some(fields) = value.as_object().filter(|f| f.len() > limits::WIDEST) {
+        let message = format!("{} entries; the limit is {}", fields.len(), limits::WIDEST);
         return Err(too_large(&named(place), &message));
     }
     let length = place.len();
@@ -73,9 +78,13 @@ fn check_number(key: &str, value: &Value, place: &str) -> Result<(), Diagnostic>
         "maxItems" | "maxLength" | "minItems" | "minLength" => (number, limits::MOST_REPEATED),
         "multipleOf" => (digits(number), limits::MOST_REPEATED),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => {
-            // llguidance negates negative bounds, and -2^63 has no counterpart.
+            // llguidance negates negative bounds, and 2^63 overflows.
             let negative = number == -limits::LARGEST;
-            let magnitude = if negative { f64::INFINITY } else { number.abs() };
+            let magnitude = if negative {
+                f64::INFINITY
+            } else {
+                number.abs()
+            };
             (magnitude, limits::LARGEST)
         }
         _ => return Ok(()),
@@ -91,6 +100,9 @@ fn check_number(key: &str, value: &Value, place: &str) -> Result<(), Diagnostic>
 
 /// Returns the digits of a number without its decimal point, as an integer.
 fn digits(number: f64) -> f64 {
+    if number == 0.0 {
+        return 0.0;
+    }
     let scaled = (0..20).map(|power| number.abs() * 10f64.powi(power));
     scaled
         .into_iter()
@@ -130,7 +142,7 @@ fn named(place: &str) -> String {
     }
 }
 
-/// Extends `place` to the first key or text that equals `word`; returns false if there is none.
+/// Extends `place` to the first key or text that equals `word`; returns false if the schema lacks it.
 fn find(value: &Value, word: &str, place: &mut String) -> bool {
     let length = place.len();
     let mut inside = |key: &str, value: &Value, is_key: bool| {

@@ -24,7 +24,10 @@ mod scheduler;
 mod server;
 mod shared;
 
+#[cfg(test)]
+mod tests;
+
 pub use codes::CODES;
-pub use model::{Function, Model};
+pub use model::{BitsPromise, Function, Model};
 pub use options::ServerOptions;
 pub use server::Server;

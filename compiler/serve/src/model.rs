@@ -1,7 +1,9 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::Serialize;
 use tpc_diag::Diagnostic;
+use tpc_grammar::Vocabulary;
 use tpc_text::{ChatTemplate, Tokenizer};
 
 /// A model as clients see it.
@@ -23,14 +25,25 @@ pub struct Model {
     pub n_ctx_train: Option<u64>,
     /// Number of logits per token.
     pub n_vocab: usize,
+    /// True if the model has recurrent states.
+    pub recurrent: bool,
     /// Requests in parallel.
     pub slots: usize,
-    /// Statement on the bits of answers, as `tpc plan` prints it.
-    pub bits: Option<String>,
+    /// The promise on the bits of answers.
+    pub bits: BitsPromise,
     /// Devices of the plan.
     pub devices: String,
     /// Bytes of the model's weights.
     pub bytes: u64,
+}
+
+/// A promise on the bits of answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct BitsPromise {
+    /// True if answers have the bits of answers on one device.
+    pub same_on_one_device: bool,
+    /// True if other requests, cached prompts and drafts do not change the bits of answers.
+    pub same_under_load: bool,
 }
 
 /// The function of a model.
@@ -50,6 +63,7 @@ pub(crate) struct Served {
     pub(crate) model: Model,
     /// Seconds since 1970 at the time of loading.
     pub(crate) created: u64,
+    vocabulary: OnceLock<Result<Vocabulary, Diagnostic>>,
 }
 
 impl Served {
@@ -57,7 +71,15 @@ impl Served {
         Served {
             model,
             created: now(),
+            vocabulary: OnceLock::new(),
         }
+    }
+
+    /// Returns the vocabulary of grammars; the first call builds it.
+    pub(crate) fn vocabulary(&self) -> Result<&Vocabulary, Diagnostic> {
+        let build = || Vocabulary::new(&self.model.tokenizer);
+        let found = self.vocabulary.get_or_init(build);
+        found.as_ref().map_err(Clone::clone)
     }
 }
 

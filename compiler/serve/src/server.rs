@@ -16,7 +16,7 @@ use crate::codes;
 use crate::http::{accept, routes};
 use crate::model::{Model, Served};
 use crate::options::ServerOptions;
-use crate::scheduler::{Command, Scheduler, embed};
+use crate::scheduler::{Command, Scheduler, Sizes, embed};
 use crate::shared::Shared;
 use crate::admission::AdmissionLimits;
 
@@ -94,7 +94,12 @@ impl Server {
     ) -> Result<(), Error> {
         generator.chunk = self.app.options.chunk.max(1);
         let tokenizer = Arc::clone(&model.tokenizer);
-        let sizes = (model.slots, model.n_vocab);
+        let sizes = Sizes {
+            n: model.slots,
+            n_vocab: model.n_vocab,
+            bytes: self.app.options.prefix_bytes,
+            recurrent: model.recurrent,
+        };
         let shared = Arc::clone(&self.app.shared);
         let mut scheduler = Scheduler::new(generator, &tokenizer, sizes, &shared);
         scheduler.warm_up()?;

@@ -45,5 +45,5 @@ pub use partition::SpecialText;
 pub use pre::names as pre_tokenizers;
 pub use sampling::{Constraint, Sampler, Settings, TokenMask, TokenRecord};
 pub use tokenizer::{Markers, Tokenizer};
-pub use tools::ToolFormat;
+pub use tools::{AnswerParser, Delta, Reasoning, ToolChoice, ToolFormat};
 pub use vocabulary::{SpecialTokens, TokenKind};

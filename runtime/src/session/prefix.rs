@@ -127,8 +127,11 @@ impl<E: Executor + ?Sized> Session<E> {
         })
     }
 
-    /// Appends the bytes of a sequence's cells at these positions. Returns false without a change if caches have lost a
-    /// cell, or if the cells may differ from those of a sequence that has read its text alone.
+    /// Appends the bytes of a sequence's cells at these positions. Returns false, and appends nothing, in these cases:
+    ///
+    /// - caches have lost a cell;
+    /// - the sequence shares its part of the caches, so a cell has another place;
+    /// - a context shift or a session file has changed the cells.
     ///
     /// Draft blocks write their cells of a batch in [`Self::draft`]: read cells after the drafts.
     ///
@@ -166,8 +169,8 @@ impl<E: Executor + ?Sized> Session<E> {
         Ok(true)
     }
 
-    /// Appends the bytes of a sequence's recurrent states after its last token. Returns false without a change if the
-    /// sequence has no states.
+    /// Appends the bytes of a sequence's recurrent states after its last token. Returns false, and appends nothing, for
+    /// a sequence without states.
     ///
     /// # Errors
     /// Returns [`ExecError::NoStates`] if the executor does not provide its states, and errors of the device.

@@ -7,6 +7,7 @@ mod exact;
 mod memory;
 mod mutants;
 mod overlap;
+mod prefixes;
 mod programs;
 mod random;
 mod sessions;

@@ -14,7 +14,7 @@ use tpc_engine::generate::Generator;
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
 use tpc_gguf::GgufFile;
 use tpc_ir::DType;
-use tpc_serve::{Function, Model, Server};
+use tpc_serve::{BitsPromise, Function, Model, Server};
 use tpc_text::{ChatTemplate, Tokenizer};
 
 use crate::args::Defaults;
@@ -118,6 +118,7 @@ impl Parts<'_> {
             Some(alias) => alias.clone(),
             None => self.ready.name.clone(),
         };
+        let bits = self.ready.bits(self.kind);
         Model {
             name,
             tokenizer: Arc::clone(&self.tokenizer),
@@ -127,8 +128,12 @@ impl Parts<'_> {
             n_ctx,
             n_ctx_train: trained_context(file),
             n_vocab: self.ready.n_vocab,
+            recurrent: self.ready.recurrent,
             slots,
-            bits: None,
+            bits: BitsPromise {
+                same_on_one_device: bits.same,
+                same_under_load: bits.neighbours && bits.widths.is_none(),
+            },
             devices: self.ready.devices.clone(),
             bytes: self.ready.size.bytes,
         }

@@ -49,6 +49,7 @@ mod release;
 mod rpc;
 mod run;
 mod schemas;
+mod serve;
 mod sessions;
 mod several;
 mod step_model;

@@ -1,4 +1,8 @@
-use tpc_runtime::{Batch, ExecError, Executor, Predicted, Session, Tensor};
+use std::ops::Range;
+
+use tpc_runtime::{
+    Batch, CellKind, ExecError, Executor, Predicted, Prefix, PrefixLayout, Session, Tensor,
+};
 
 /// A model that decodes batches of several sequences: [`Session`], or a deterministic model in tests.
 pub trait Decoder {
@@ -52,6 +56,44 @@ pub trait Decoder {
     /// # Errors
     /// Returns the error of [`Session::shift`].
     fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError>;
+
+    /// Returns the sizes of a prefix's parts; `None` if prefixes cannot be copied.
+    fn prefix_layout(&self) -> Option<PrefixLayout> {
+        None
+    }
+
+    /// Appends the bytes of a sequence's cells at these positions. Returns false if these cells cannot be copied.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::read_cells`].
+    fn read_cells(
+        &self,
+        _seq: u32,
+        _kind: CellKind,
+        _positions: Range<u64>,
+        _out: &mut Vec<u8>,
+    ) -> Result<bool, ExecError> {
+        Ok(false)
+    }
+
+    /// Appends the bytes of a sequence's recurrent states. Returns false if these states cannot be copied.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::read_recurrent`].
+    fn read_recurrent(&self, _seq: u32, _out: &mut Vec<u8>) -> Result<bool, ExecError> {
+        Ok(false)
+    }
+
+    /// Gives an empty sequence the tokens of a prefix.
+    ///
+    /// # Errors
+    /// Returns the error of [`Session::restore_prefix`]; [`ExecError::Prefix`] if prefixes cannot be copied.
+    fn restore_prefix(&mut self, seq: u32, _prefix: &Prefix<'_>) -> Result<(), ExecError> {
+        Err(ExecError::Prefix {
+            seq,
+            what: "the model does not provide its states".into(),
+        })
+    }
 }
 
 impl<E: Executor + ?Sized> Decoder for Session<E> {
@@ -93,5 +135,27 @@ impl<E: Executor + ?Sized> Decoder for Session<E> {
 
     fn shift(&mut self, seq: u32, from: u64, n: u64) -> Result<(), ExecError> {
         Session::shift(self, seq, from, n)
+    }
+
+    fn prefix_layout(&self) -> Option<PrefixLayout> {
+        Session::prefix_layout(self)
+    }
+
+    fn read_cells(
+        &self,
+        seq: u32,
+        kind: CellKind,
+        positions: Range<u64>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool, ExecError> {
+        Session::read_cells(self, seq, kind, positions, out)
+    }
+
+    fn read_recurrent(&self, seq: u32, out: &mut Vec<u8>) -> Result<bool, ExecError> {
+        Session::read_recurrent(self, seq, out)
+    }
+
+    fn restore_prefix(&mut self, seq: u32, prefix: &Prefix<'_>) -> Result<(), ExecError> {
+        Session::restore_prefix(self, seq, prefix)
     }
 }

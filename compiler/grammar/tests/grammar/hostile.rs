@@ -81,6 +81,9 @@ fn large_schemas_are_refused_soon() {
     let object =
         |value: Value| json!({"type": "object", "properties": {"a": value}, "required": ["a"]});
     let items = |value: Value| json!({"type": "array", "items": value});
+    let wide: serde_json::Map<_, _> = (0..2_000)
+        .map(|i| (format!("k{i}"), json!({"type": "integer"})))
+        .collect();
     let long = "x".repeat(200_000);
     let branches: Vec<Value> = (0..200)
         .map(|i| json!({"properties": {format!("p{i}"): {"type": "null"}}}))
@@ -93,6 +96,8 @@ fn large_schemas_are_refused_soon() {
         json!({"type": "array", "maxItems": u64::MAX}),
         json!({"type": "array", "minItems": 1e300}),
         json!({"const": long}),
+        json!({"type": "object", "properties": wide}),
+        json!({"$ref": "#/enum/0", "enum": [{"type": "string", "minLength": 1_000_000_000}]}),
         json!({"type": "integer", "multipleOf": 1_000_003}),
         json!({"type": "number", "multipleOf": 1.000_003}),
         json!({"type": "number", "multipleOf": 1e300}),
@@ -109,7 +114,7 @@ fn large_schemas_are_refused_soon() {
 /// Schemas that may be accepted or refused, but soon and without a panic.
 #[test]
 fn odd_schemas_end_soon() {
-    let wide: serde_json::Map<_, _> = (0..2_000)
+    let wide: serde_json::Map<_, _> = (0..900)
         .map(|i| (format!("k{i}"), json!({"type": "integer"})))
         .collect();
     let chain: serde_json::Map<_, _> = (0..2_000)
@@ -153,6 +158,7 @@ fn odd_schemas_end_soon() {
         json!({"type": "number", "exclusiveMinimum": -9e18, "exclusiveMaximum": 1e-300}),
         json!({"x-guidance": {"whitespace_pattern": "("}}),
         json!({"type": "object", "properties": {"x-guidance": {"x-guidance": 1}}}),
+        json!({"type": "integer", "multipleOf": 0}),
         json!({"enum": [nested(60, json!(1), |v| json!([v]))]}),
     ];
     for schema in odd {
@@ -186,8 +192,8 @@ fn bad_regular_expressions_and_grammars_are_refused() {
         .map(|i| format!("A{i}: A{0} A{0}\n", i + 1))
         .collect();
     let billion = format!("start: A0\n{billion}A60: \"a\"\n");
-    let chain: String = (0..4_000).map(|i| format!("r{i}: r{}\n", i + 1)).collect();
-    let chain = format!("start: r0\n{chain}r4000: \"a\"\n");
+    let chain: String = (0..9_000).map(|i| format!("r{i}: r{}\n", i + 1)).collect();
+    let chain = format!("start: r0\n{chain}r9000: \"a\"\n");
     let brackets = format!("start: {}\"a\"{}", "(".repeat(20_000), ")".repeat(20_000));
     let lark = [
         "",
@@ -223,6 +229,46 @@ fn bad_regular_expressions_and_grammars_are_refused() {
         let result = try_out(Grammar::lark(&text), &Model::small());
         println!(
             "{short}: {:?}, {:?}",
+            started.elapsed(),
+            result.map_err(|d| (d.code.id, d.message))
+        );
+    }
+}
+
+#[test]
+fn odd_gbnf_ends_soon() {
+    let rules = |n: usize, body: &dyn Fn(usize) -> String| {
+        let rules: String = (0..n).map(|i| format!("r{i} ::= {}\n", body(i))).collect();
+        format!("root ::= r0\n{rules}r{n} ::= \"a\" | \"b\"\n")
+    };
+    let doubled = rules(60, &|i| format!("r{0} r{0}", i + 1));
+    let doubled_recursive = rules(60, &|i| format!("r{0} r{0} | \"x\" root", i + 1));
+    let chain = rules(5_000, &|i| format!("r{}", i + 1));
+    let words: String = (0..800).map(|i| format!("\"word{i} \" root | ")).collect();
+    let starred = format!("root ::= {}\"a\"{}", "(".repeat(60), "*)".repeat(60));
+    let odd = [
+        doubled,
+        doubled_recursive,
+        chain,
+        format!("root ::= {words}\"end\""),
+        starred,
+        "root ::= root".to_owned(),
+        "root ::= root root | \"\"".to_owned(),
+        "root ::= \"\"*".to_owned(),
+        "root ::= ((\"a\"{1000}){1000}){1000}".to_owned(),
+        "root ::= ((root \"a\"{1000}){1000}){1000} | \"b\"".to_owned(),
+        "root ::= [a-z]{10000} | \"a\" root".to_owned(),
+        format!("root ::= \"a\"{}", "*".repeat(1_000)),
+        format!("root ::= {}\"a\"{}", "(".repeat(1_000), ")".repeat(1_000)),
+        format!("root ::= {}", "x".repeat(100_000)),
+    ];
+    for text in odd {
+        let started = Instant::now();
+        let result = try_out(Grammar::gbnf(&text), &Model::small());
+        let text: String = text.chars().take(60).collect();
+        assert!(started.elapsed() < LONGEST, "{text}");
+        println!(
+            "{text}: {:?}, {:?}",
             started.elapsed(),
             result.map_err(|d| (d.code.id, d.message))
         );

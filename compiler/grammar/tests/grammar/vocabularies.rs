@@ -1,4 +1,4 @@
-//! Vocabularies: two small ones, those of the repository, and a real model's if present.
+//! Vocabularies: two small vocabularies, one of the repository, and one of a real model if `TPC_REAL_MODEL` names it.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use tpc_text::{Constraint, Show, Start, TokenMask};
 
 use super::vocabularies::Model;
 
-/// The number of tokens after which a walk closes what is open.
+/// The number of tokens after which a walk closes strings, arrays and objects.
 const WANDERING: usize = 120;
 
 /// The maximum number of tokens of an answer.

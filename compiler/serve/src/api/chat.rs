@@ -68,7 +68,8 @@ pub(crate) async fn chat(
     let wholes = collect(&mut answers).await?;
     let mut choices = Vec::new();
     for (index, whole) in wholes.into_iter().enumerate() {
-        let mut out = choice(&app, &form, whole, record.is_some())?;
+        let ids = head.call_ids(index);
+        let mut out = choice(&app, &form, whole, &ids, record.is_some())?;
         out["index"] = index.into();
         choices.push(out);
     }
@@ -99,16 +100,28 @@ impl Head {
             "system_fingerprint": self.fingerprint,
         })
     }
+
+    /// Returns the start of the ids of an answer's calls.
+    fn call_ids(&self, index: usize) -> String {
+        let own = self.id.trim_start_matches("chatcmpl-");
+        format!("{own}_{index}")
+    }
 }
 
-fn choice(app: &App, form: &Form, whole: Whole, records: bool) -> Result<Value, ApiError> {
+fn choice(
+    app: &App,
+    form: &Form,
+    whole: Whole,
+    ids: &str,
+    records: bool,
+) -> Result<Value, ApiError> {
     let mut parser = form.parser();
     let mut message = MessageBuilder::default();
     for delta in parser.push(&whole.text) {
-        message.add(delta);
+        message.add(delta, ids);
     }
     for delta in parser.finish() {
-        message.add(delta);
+        message.add(delta, ids);
     }
     let finish = whole.finish.as_ref().map(finish_name);
     let finish = match (message.calls_tool(), finish) {
@@ -163,12 +176,13 @@ impl ChatChunks {
 
     fn deltas(&mut self, index: usize, deltas: &[Delta], logprobs: Value, out: &mut Vec<Value>) {
         let mut logprobs = Some(logprobs);
+        let ids = self.head.call_ids(index);
         for delta in deltas {
             if let (true, Some(calls)) = (is_call(delta), self.calls.get_mut(index)) {
                 *calls = true;
             }
             let logprobs = logprobs.take().unwrap_or(Value::Null);
-            out.push(self.chunk(index, delta_json(delta), None, logprobs));
+            out.push(self.chunk(index, delta_json(delta, &ids), None, logprobs));
         }
         if let Some(logprobs) = logprobs.filter(|l| !l.is_null()) {
             out.push(self.chunk(index, json!({}), None, logprobs));

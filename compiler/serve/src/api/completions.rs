@@ -10,6 +10,7 @@ use super::answer::{
     Answers, Question, collect, completion_logprobs_json, finish_name, timings_json, usage_json,
 };
 use super::caller::Caller;
+use super::constrain;
 use super::error::ApiError;
 use super::fields::{Fields, shown};
 use super::parameters::{Parameters, completion_logprobs};
@@ -44,8 +45,15 @@ pub(crate) async fn completions(
         true => echoed(served, &prompts, parameters.n)?,
         false => vec![String::new(); prompts.len() * parameters.n],
     };
+    let count = prompts.len() * parameters.n;
+    let worker = Arc::clone(&app);
+    let given = fields.clone();
+    let constraints = super::blocking(move || match constrain::grammar(&given)? {
+        Some(asked) => asked.constraints(worker.ready()?, count),
+        None => Ok(Vec::new()),
+    });
     let question = Question {
-        constraints: Vec::new(),
+        constraints: constraints.await?,
         prompts,
         record,
         show: Show::Text,

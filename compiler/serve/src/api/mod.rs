@@ -1,7 +1,8 @@
 //! The endpoints: parsing of requests and forms of answers.
 //!
 //! - `fields` and `parameters` read requests, `error` writes errors in OpenAI's form;
-//! - `prompt` renders a chat, `form` and `message` give the form of its answer;
+//! - `prompt` renders a chat with its `tools`, `form` and `message` give the form of its answer;
+//! - `constrain` reads the grammar of an answer;
 //! - `answer` sends jobs to the scheduler and collects answers, `stream` writes them as events;
 //! - each endpoint is a file: `chat`, `completions`, `embeddings`, `text` (tokenize, detokenize, apply-template),
 //!   `status` (health, metrics, models, props, slots).
@@ -10,6 +11,7 @@ mod answer;
 mod caller;
 mod chat;
 mod completions;
+mod constrain;
 mod embeddings;
 mod error;
 mod fields;
@@ -20,6 +22,7 @@ mod prompt;
 mod status;
 mod stream;
 mod text;
+mod tools;
 
 pub(crate) use caller::Caller;
 pub(crate) use chat::chat;

@@ -2,12 +2,14 @@
 
 use std::time::SystemTime;
 
-use serde_json::Value;
-use tpc_text::{Constraint, Conversation, Ending, Message, Show};
+use serde_json::{Map, Value};
+use tpc_text::{ChatRequest, Constraint, Ending, Reasoning, Show, ToolFormat};
 
+use super::constrain;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::form::Form;
+use super::tools::Tools;
 use crate::model::Served;
 
 /// A rendered chat with the form of its answer.
@@ -25,37 +27,84 @@ pub(crate) struct ChatPrompt {
 pub(crate) fn chat_prompt(
     served: &Served,
     fields: &Fields,
-    _n: usize,
+    n: usize,
 ) -> Result<ChatPrompt, ApiError> {
-    let text = chat_text(served, fields)?;
-    let tokens = served.model.tokenizer.encode_prompt(&text);
+    let tools = Tools::read(fields)?;
+    let text = chat_text(served, fields, &tools)?;
+    let tokenizer = &served.model.tokenizer;
+    let format = template(served)?.tool_format();
+    let reasoning = reasoning(fields, format, &text)?;
+    let implied = tools.grammar(tokenizer, format, reasoning)?;
+    let asked = match (constrain::grammar(fields)?, implied) {
+        (Some(asked), Some(_)) if tools.is_required() => {
+            let message = format!("`{}` and a required tool call cannot be combined", asked.field());
+            return Err(ApiError::field(asked.field(), message));
+        }
+        (Some(asked), _) | (None, Some(asked)) => Some(asked),
+        (None, None) => None,
+    };
+    let constraints = match asked {
+        Some(asked) => asked.constraints(served, n)?,
+        None => Vec::new(),
+    };
+    let form = Form::new(format, &tools, reasoning);
     Ok(ChatPrompt {
-        tokens,
-        constraints: Vec::new(),
-        form: Form,
-        show: Show::Text,
+        tokens: tokenizer.encode_prompt(&text),
+        constraints,
+        show: form.show(),
+        form,
     })
+}
+
+/// Returns the place of an answer's reasoning: `reasoning_format`, and the end of the prompt.
+fn reasoning(fields: &Fields, format: ToolFormat, prompt: &str) -> Result<Reasoning, ApiError> {
+    const FIELD: &str = "reasoning_format";
+    let given: Option<String> = fields.get(FIELD, "`auto` or `none`")?;
+    match given.as_deref() {
+        Some("none") => Ok(Reasoning::InContent),
+        Some("auto" | "deepseek" | "deepseek-legacy") | None => {
+            Ok(Reasoning::after_prompt(format, prompt))
+        }
+        Some(other) => {
+            let message = format!("`{FIELD}` must be `auto` or `none`, not {other:?}");
+            Err(ApiError::field(FIELD, message))
+        }
+    }
+}
+
+fn template(served: &Served) -> Result<&tpc_text::ChatTemplate, ApiError> {
+    let template = served.model.template.as_ref();
+    template.map_err(|d| ApiError::of_request("messages", d))
 }
 
 /// Returns the text of a rendered chat.
 ///
 /// # Errors
 /// Returns an error of the request's field.
-pub(crate) fn chat_text(served: &Served, fields: &Fields) -> Result<String, ApiError> {
-    let template = served.model.template.as_ref();
-    let template = template.map_err(|d| ApiError::of_request("messages", d))?;
+pub(crate) fn chat_text(
+    served: &Served,
+    fields: &Fields,
+    tools: &Tools,
+) -> Result<String, ApiError> {
     let messages: Option<Vec<Value>> = fields.get("messages", "a list of messages")?;
     let messages = messages.ok_or_else(|| ApiError::field("messages", "`messages` is missing"))?;
-    let messages: Vec<Message> = messages
-        .iter()
-        .map(|m| Message::new(m["role"].as_str().unwrap_or(""), m["content"].as_str().unwrap_or("")))
-        .collect();
-    let conversation = Conversation {
+    if messages.is_empty() {
+        return Err(ApiError::field("messages", "`messages` is empty"));
+    }
+    let variables: Option<Map<String, Value>> =
+        fields.get("chat_template_kwargs", "an object")?;
+    let generates = fields.flag("add_generation_prompt", true)?;
+    let request = ChatRequest {
         messages: &messages,
-        ending: Ending::Answer,
+        tools: tools.list(),
+        ending: match generates {
+            true => Ending::Answer,
+            false => Ending::Message,
+        },
         now: Some(SystemTime::now()),
-        switches: &[],
+        variables: &variables.unwrap_or_default(),
     };
-    let prompt = template.render(&served.model.tokenizer, &conversation);
-    Ok(prompt.map_err(|d| ApiError::of_request("messages", &d))?.text)
+    let prompt = template(served)?.render_request(&served.model.tokenizer, &request);
+    let prompt = prompt.map_err(|d| ApiError::of_request("messages", &d))?;
+    Ok(prompt.text)
 }

@@ -10,6 +10,7 @@ use super::completions::token;
 use super::error::ApiError;
 use super::fields::Fields;
 use super::prompt::chat_text;
+use super::tools::Tools;
 use crate::app::App;
 
 /// Converts a text to tokens.
@@ -69,7 +70,8 @@ pub(crate) async fn detokenize(app: Arc<App>, fields: Fields) -> Result<Response
 /// Renders a chat with the model's template.
 pub(crate) async fn apply_template(app: Arc<App>, fields: Fields) -> Result<Response, ApiError> {
     super::blocking(move || {
-        let text = chat_text(app.ready()?, &fields)?;
+        let tools = Tools::read(&fields)?;
+        let text = chat_text(app.ready()?, &fields, &tools)?;
         Ok(axum::Json(json!({ "prompt": text })).into_response())
     })
     .await

@@ -7,6 +7,7 @@ use tpc_runtime::Batch;
 use tpc_text::{Sampler, Tokenizer};
 
 use super::job::{Command, Ended, Event, Finish, Job, Usage};
+use super::prefixes::{Prefixes, common};
 use super::queue::Queue;
 use super::reply::Reply;
 use super::snapshot::{SlotState, Snapshot};
@@ -26,15 +27,7 @@ pub(crate) struct Scheduler<'m, 't> {
     slots: Vec<Slot<'t, Reply<'t>>>,
     /// The requests of `slots`, in the same order.
     running: Vec<Running>,
-    idle: Vec<IdleSequence>,
-}
-
-/// A sequence without a request. Its caches keep the last text.
-struct IdleSequence {
-    seq: u32,
-    text: Vec<u32>,
-    /// The turn in which the sequence became idle.
-    since: u64,
+    prefixes: Prefixes,
 }
 
 struct Running {
@@ -46,21 +39,33 @@ struct Running {
     last_token: Option<Instant>,
 }
 
+/// The sizes of a scheduler.
+pub(crate) struct Sizes {
+    /// Number of slots.
+    pub(crate) n: usize,
+    /// Number of logits per token.
+    pub(crate) n_vocab: usize,
+    /// Bytes of the prefix store.
+    pub(crate) bytes: usize,
+    /// True if the model has recurrent states.
+    pub(crate) recurrent: bool,
+}
+
 impl<'m, 't> Scheduler<'m, 't> {
-    /// Creates a scheduler with `n` slots.
+    /// Creates a scheduler with `n` slots and a prefix store of `bytes` bytes.
     pub(crate) fn new(
         generator: Generator<'m>,
         tokenizer: &'t Tokenizer,
-        (n, n_vocab): (usize, usize),
+        Sizes {
+            n,
+            n_vocab,
+            bytes,
+            recurrent,
+        }: Sizes,
         shared: &'t Shared,
     ) -> Scheduler<'m, 't> {
-        let idle = (0..n as u32).map(|seq| IdleSequence {
-            seq,
-            text: Vec::new(),
-            since: 0,
-        });
         Scheduler {
-            idle: idle.collect(),
+            prefixes: Prefixes::new(n, bytes, recurrent),
             generator,
             tokenizer,
             n_vocab,
@@ -137,13 +142,13 @@ impl<'m, 't> Scheduler<'m, 't> {
 
     /// Starts waiting jobs in idle sequences.
     fn admit(&mut self) {
-        while !self.idle.is_empty() {
+        while !self.prefixes.idle().is_empty() {
             let (slots, running) = (&self.slots, &self.running);
             let of_user = |user: &str| running.iter().filter(|r| r.job.user == user).count();
-            let idle = &self.idle;
+            let (prefixes, model) = (&self.prefixes, &*self.generator.model);
             let ready = |job: &Job| {
-                let cached = idle.iter().map(|i| common(&i.text, &job.prompt)).max();
-                !is_being_read(slots, &job.prompt, cached.unwrap_or(0))
+                let cached = || prefixes.longest(model, &job.prompt);
+                !job.reuse || !is_being_read(slots, &job.prompt, cached)
             };
             let Some(job) = self.queue.pop(of_user, ready) else {
                 return;
@@ -162,20 +167,18 @@ impl<'m, 't> Scheduler<'m, 't> {
         };
         sampler.constrain(job.constraint.take());
         sampler.record(job.record);
-        let sequence = self.idle.swap_remove(self.best_idle(&job));
+        let model = &mut *self.generator.model;
+        let Some(sequence) = self.prefixes.take(model, &job.prompt, job.reuse) else {
+            return Err((job, Error::usage(failure::shutdown())));
+        };
         let reply = Reply::new(self.tokenizer, &mut job);
         let mut slot = Slot::new(sequence.seq, sampler, reply);
         slot.max_tokens = job.max_tokens.unwrap_or(usize::MAX);
         slot.ends = (!job.ignore_end).then_some(self.tokenizer);
+        slot.pending.extend_from_slice(&job.prompt[sequence.text.len()..]);
         slot.read = sequence.text;
-        if !job.reuse {
-            self.generator.model.remove_sequence(slot.seq);
-            slot.read.clear();
-        }
-        if let Err(e) = self.generator.rewind(&mut slot, &job.prompt) {
-            self.give_back(slot.seq, Vec::new());
-            return Err((job, e));
-        }
+        slot.prompt = job.prompt.len();
+        self.prefixes.pause(&mut slot);
         job.prompt.iter().for_each(|&id| slot.sampler.accept(id));
         let cached = slot.read.len();
         self.shared.metrics.cached_tokens.add(cached as u64);
@@ -191,17 +194,6 @@ impl<'m, 't> Scheduler<'m, 't> {
             last_token: None,
         });
         Ok(())
-    }
-
-    /// Returns the idle sequence with the longest common prefix; of equal ones, the longest idle.
-    fn best_idle(&self, job: &Job) -> usize {
-        let key = |i: &IdleSequence| {
-            let shared = common(&i.text, &job.prompt);
-            // A long text is worth keeping for its own continuation.
-            (shared, std::cmp::Reverse(i.since))
-        };
-        let all = self.idle.iter().enumerate();
-        all.max_by_key(|(_, i)| key(i)).map_or(0, |(at, _)| at)
     }
 
     fn batch(&mut self) -> Result<(), Error> {
@@ -226,6 +218,7 @@ impl<'m, 't> Scheduler<'m, 't> {
             .add((after.accepted - before.accepted) as u64);
         result?;
         self.count_tokens();
+        self.save_prompts();
         Ok(())
     }
 
@@ -248,6 +241,23 @@ impl<'m, 't> Scheduler<'m, 't> {
                     let each = now.duration_since(last).as_secs_f64() / n as f64;
                     (0..n).for_each(|_| metrics.between_tokens.observe(each));
                 }
+            }
+        }
+    }
+
+    /// Stores the prompts that the last batch has read.
+    fn save_prompts(&mut self) {
+        let Scheduler {
+            prefixes,
+            generator,
+            slots,
+            running,
+            ..
+        } = self;
+        for (slot, running) in slots.iter_mut().zip(running) {
+            let read = !slot.share.tokens.is_empty() && slot.answer.len() <= 1;
+            if read && running.job.reuse {
+                prefixes.save(&*generator.model, slot);
             }
         }
     }
@@ -284,8 +294,11 @@ impl<'m, 't> Scheduler<'m, 't> {
 
     /// Removes a slot. Its sequence keeps the text, unless the answer failed.
     fn release(&mut self, at: usize) {
-        let slot = self.slots.swap_remove(at);
-        self.running.swap_remove(at);
+        let mut slot = self.slots.swap_remove(at);
+        let running = self.running.swap_remove(at);
+        if slot.end != Some(End::Failed) && running.job.reuse {
+            self.prefixes.save(&*self.generator.model, &mut slot);
+        }
         let text = match slot.end {
             Some(End::Failed) => Vec::new(),
             _ => slot.read,
@@ -297,8 +310,7 @@ impl<'m, 't> Scheduler<'m, 't> {
         if text.is_empty() {
             self.generator.model.remove_sequence(seq);
         }
-        let since = self.shared.metrics.batches.get();
-        self.idle.push(IdleSequence { seq, text, since });
+        self.prefixes.give_back(seq, text);
     }
 
     /// Fails all running requests after an error of the model, and checks if the model still works.
@@ -311,10 +323,7 @@ impl<'m, 't> Scheduler<'m, 't> {
             self.slots[at].end = Some(End::Failed);
             self.release(at);
         }
-        for idle in &mut self.idle {
-            self.generator.model.remove_sequence(idle.seq);
-            idle.text.clear();
-        }
+        self.prefixes.forget(&mut *self.generator.model);
         let works = self.warm_up().is_ok();
         self.shared.set_broken((!works).then(|| d.to_string()));
         if !works {
@@ -344,7 +353,7 @@ impl<'m, 't> Scheduler<'m, 't> {
 
     fn publish(&self) {
         let n_ctx = self.generator.n_ctx;
-        let idle = self.idle.iter().map(|i| SlotState {
+        let idle = self.prefixes.idle().iter().map(|i| SlotState {
             id: i.seq,
             n_ctx,
             n_past: i.text.len(),
@@ -363,25 +372,29 @@ impl<'m, 't> Scheduler<'m, 't> {
         let mut slots: Vec<SlotState> = idle.chain(busy).collect();
         slots.sort_unstable_by_key(|s| s.id);
         let waiting = self.queue.len();
-        self.shared.publish(Snapshot { slots, waiting });
+        let prefixes = self.prefixes.statistics();
+        self.shared.publish(Snapshot {
+            slots,
+            waiting,
+            prefixes,
+        });
     }
 }
 
 /// True if a slot reads tokens that begin `prompt`, and waiting for them saves many tokens over the `cached` ones.
-fn is_being_read(slots: &[Slot<'_, Reply<'_>>], prompt: &[u32], cached: usize) -> bool {
+fn is_being_read(
+    slots: &[Slot<'_, Reply<'_>>],
+    prompt: &[u32],
+    cached: impl Fn() -> usize,
+) -> bool {
     slots.iter().filter(|s| s.answer.is_empty()).any(|slot| {
         let read = common(&slot.read, prompt);
         let rest = match read == slot.read.len() {
             true => common(&slot.pending, &prompt[read..]),
             false => 0,
         };
-        rest > 0 && read + rest >= cached.max(read) + WORTH_WAITING
+        rest > 0 && read + rest >= cached().max(read) + WORTH_WAITING
     })
-}
-
-/// Returns the number of equal tokens at the start of two texts.
-fn common(a: &[u32], b: &[u32]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
 fn usage(slot: &Slot<'_, Reply<'_>>, running: &Running) -> Usage {

@@ -1,4 +1,5 @@
 use serde::Serialize;
+use tpc_engine::prefix::PrefixStatistics;
 
 /// The state of all slots between two batches.
 #[derive(Clone, Debug, Default)]
@@ -7,6 +8,8 @@ pub(crate) struct Snapshot {
     pub(crate) slots: Vec<SlotState>,
     /// Number of requests that wait for a slot.
     pub(crate) waiting: usize,
+    /// Statistics of the prefix store.
+    pub(crate) prefixes: PrefixStatistics,
 }
 
 /// The state of a slot.

@@ -12,12 +12,16 @@ use crate::tokenizer::Tokenizer;
 pub(super) fn unfinished(messages: &[Value]) -> Option<&str> {
     let last = messages.last()?;
     let is_answer = last.get("role")? == "assistant" && last.get("tool_calls").is_none();
-    last.get("content")?.as_str().filter(|_| is_answer)
+    let text = match last.get("content")? {
+        Value::Array(parts) => parts.first()?.get("text")?,
+        text => text,
+    };
+    text.as_str().filter(|_| is_answer)
 }
 
 /// Renders a conversation up to the end of its last message's content.
 ///
-/// Renders the content with a mark behind it, and cuts the prompt at the mark.
+/// Renders the content with a mark after it, and cuts the prompt at the mark.
 pub(super) fn write(
     program: &Program,
     tokenizer: &Tokenizer,
@@ -30,8 +34,12 @@ pub(super) fn write(
         mark.push('.');
     }
     let mut messages = input.messages.to_vec();
-    if let Some(Value::Object(message)) = messages.get_mut(last) {
-        message.insert("content".to_owned(), format!("{content}{mark}").into());
+    let place = match messages.get_mut(last).and_then(|m| m.get_mut("content")) {
+        Some(Value::Array(parts)) => parts.first_mut().and_then(|p| p.get_mut("text")),
+        text => text,
+    };
+    if let Some(text) = place {
+        *text = format!("{content}{mark}").into();
     }
     let marked = Input {
         messages: &messages,

@@ -39,7 +39,7 @@ pub struct Sampler {
     constraint: Option<Box<dyn Constraint>>,
     /// The tokens that the constraint allows.
     allowed: TokenMask,
-    /// The number of alternatives to record; `None` to record nothing.
+    /// The number of alternatives to record; `None` disables records.
     recorded: Option<usize>,
     record: Option<TokenRecord>,
 }

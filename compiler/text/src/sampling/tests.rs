@@ -341,11 +341,9 @@ fn samplers_with_penalties_want_all_logits() {
     }
 }
 
-fn biased(bias: &[(u32, f32)], settings: Settings) -> Settings {
-    Settings {
-        bias: bias.to_vec(),
-        ..settings
-    }
+fn biased(bias: &[(u32, f32)], mut settings: Settings) -> Settings {
+    settings.bias = bias.to_vec();
+    settings
 }
 
 #[test]

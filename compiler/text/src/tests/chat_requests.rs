@@ -285,6 +285,11 @@ fn an_unfinished_answer_is_continued() {
         complete.render(source, &talk("e ")).unwrap(),
         "<|user|>e<|end|><|assistant|>e<|end|>"
     );
+    let parts = "{% for m in messages %}<|{{ m.role }}|>{% for p in m.content %}{{ p.text or raise_exception('parts') }}{% endfor %}<|end|>{% endfor %}";
+    assert_eq!(
+        render(parts, &talk("The ")).unwrap(),
+        "<|user|>e<|end|><|assistant|>The "
+    );
     let changes = "{% for m in messages %}{{ m.content | upper }}{% endfor %}";
     let e = render(changes, &talk("e")).unwrap_err();
     assert!(

@@ -7,6 +7,7 @@ mod host;
 mod launches;
 mod logits;
 mod places;
+mod prefixes;
 mod step_model;
 mod widths;
 

@@ -532,6 +532,7 @@ const MODULES: [(&str, &[&str]); 25] = [
             "logits",
             "embed",
             "generate",
+            "prefix",
             "perplexity",
             "session_file",
             "rpc",
