@@ -26,6 +26,7 @@ pub fn codes() -> Vec<&'static Code> {
         tpc_artefact::CODES,
         tpc_rpc::CODES,
         tpc_engine::CODES,
+        tpc_grammar::CODES,
         tpc_serve::CODES,
         super::codes::CODES,
     ] {

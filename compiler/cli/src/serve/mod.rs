@@ -8,7 +8,7 @@ mod log;
 use std::sync::Arc;
 
 use tpc_core::placement::SplitMode;
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::Diagnostic;
 use tpc_engine::embed::{Embedder, Pooling};
 use tpc_engine::generate::Generator;
 use tpc_engine::{ExecutorKind, Loader, PreparedModel};
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     tokenizer.notes().iter().for_each(output::diagnostic);
     sizes(args, &mut opened);
     let ready = opened.plan()?;
-    let mut parts = Parts {
+    let parts = Parts {
         args,
         opened: &opened,
         ready: &ready,
@@ -139,7 +139,7 @@ impl Parts<'_> {
         }
     }
 
-    fn generate(&mut self, server: Server) -> Result<(), Failure> {
+    fn generate(&self, server: Server) -> Result<(), Failure> {
         let Parts { args, ready, .. } = self;
         if ready.bidirectional {
             let message = "the model generates by diffusion, not token by token";
@@ -170,7 +170,7 @@ impl Parts<'_> {
         Ok(())
     }
 
-    fn embed(&mut self, server: Server) -> Result<(), Failure> {
+    fn embed(&self, server: Server) -> Result<(), Failure> {
         let Parts { args, ready, .. } = self;
         let embedder = Embedder::new(
             &self.opened.file,

@@ -96,7 +96,7 @@ impl Answers {
                 reuse: parameters.reuse,
                 events: EventSender::new(sender.clone(), choice),
                 arrived,
-                ticket,
+                _ticket: ticket,
             })))?;
         }
         Ok(Answers {
@@ -171,7 +171,7 @@ pub(crate) async fn collect(answers: &mut Answers) -> Result<Vec<Whole>, ApiErro
                 whole.tokens.extend(piece.tokens);
             }
             Event::Ended(ended) => whole.finish = Some(ended.finish),
-            Event::Started { .. } | Event::Failed(_) => {}
+            Event::Started | Event::Failed(_) => {}
         }
     }
     Ok(out)

@@ -194,7 +194,7 @@ impl Chunks for ChatChunks {
     fn event(&mut self, index: usize, event: Event) -> Vec<Value> {
         let mut out = Vec::new();
         match event {
-            Event::Started { .. } => self.begin(index, &mut out),
+            Event::Started => self.begin(index, &mut out),
             Event::Text(Piece { text, tokens }) => {
                 self.begin(index, &mut out);
                 let deltas = self.parsers.get_mut(index).map(|p| p.push(&text));

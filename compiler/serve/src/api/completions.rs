@@ -200,7 +200,7 @@ impl TextChunks {
 impl Chunks for TextChunks {
     fn event(&mut self, index: usize, event: Event) -> Vec<Value> {
         match event {
-            Event::Started { .. } => match self.echoes.get_mut(index).map(std::mem::take) {
+            Event::Started => match self.echoes.get_mut(index).map(std::mem::take) {
                 Some(echo) if !echo.is_empty() => {
                     vec![self.chunk(index, &echo, Value::Null, None)]
                 }

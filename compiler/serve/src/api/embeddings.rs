@@ -109,7 +109,7 @@ async fn embed(app: &App, user: &str, tokens: Vec<u32>) -> Result<Vec<f32>, ApiE
     app.send(Command::Embed(EmbedJob {
         tokens,
         reply,
-        ticket: ticket.unwrap_or_default(),
+        _ticket: ticket.unwrap_or_default(),
     }))?;
     let Ok(vectors) = timeout(app.options.timeout, vectors).await else {
         return Err(ApiError::deadline(app.options.timeout.as_secs()));

@@ -155,11 +155,6 @@ impl ApiError {
         }
     }
 
-    /// Returns the status.
-    pub(crate) const fn status(&self) -> StatusCode {
-        self.status
-    }
-
     /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         &self.message

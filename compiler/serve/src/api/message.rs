@@ -1,5 +1,7 @@
 //! Messages of answers in OpenAI's form.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use serde_json::{Map, Value, json};
 use tpc_text::Delta;
 
@@ -69,8 +71,17 @@ impl MessageBuilder {
     }
 }
 
+/// Returns an id of nine letters and digits, the only form that all templates accept.
 fn call_id(ids: &str, index: usize) -> String {
-    format!("call_{ids}_{index}")
+    let mut hash = DefaultHasher::new();
+    (ids, index).hash(&mut hash);
+    let mut rest = hash.finish();
+    let digit = |_| {
+        let digit = char::from_digit((rest % 36) as u32, 36);
+        rest /= 36;
+        digit
+    };
+    (0..9).filter_map(digit).collect()
 }
 
 /// True for a change of a tool's call.

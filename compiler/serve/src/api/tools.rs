@@ -77,7 +77,8 @@ impl Tools {
         }
         let special = |text: &str| {
             let id = tokenizer.find(text)?;
-            tokenizer.kind(id)?.is_special().then_some(id)
+            let special = tokenizer.ends_generation(id) || tokenizer.kind(id)?.is_special();
+            special.then_some(id)
         };
         let (list, choice) = (&self.list, &self.choice);
         let Some(text) = format.grammar(list, choice, self.parallel, reasoning, &special) else {

@@ -184,7 +184,7 @@ impl<'m, 't> Scheduler<'m, 't> {
         self.shared.metrics.cached_tokens.add(cached as u64);
         let waited = job.arrived.elapsed();
         self.shared.metrics.queue.observe(waited.as_secs_f64());
-        let _ = job.events.send(Event::Started { cached });
+        let _ = job.events.send(Event::Started);
         self.slots.push(slot);
         self.running.push(Running {
             job,

@@ -45,7 +45,7 @@ pub(crate) struct Job {
     /// Time of the request.
     pub(crate) arrived: Instant,
     /// The request's place among the admitted requests.
-    pub(crate) ticket: Ticket,
+    pub(crate) _ticket: Ticket,
 }
 
 impl Job {
@@ -62,7 +62,7 @@ pub(crate) struct EmbedJob {
     /// The receiver of the vector, or of one vector per token without pooling.
     pub(crate) reply: oneshot::Sender<Result<Vec<Vec<f32>>, Diagnostic>>,
     /// The request's place among the admitted requests.
-    pub(crate) ticket: Ticket,
+    pub(crate) _ticket: Ticket,
 }
 
 /// Sends the events of one answer. Several answers may share a receiver.
@@ -95,8 +95,8 @@ impl EventSender {
 /// A part of an answer.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// The prompt is being read. `cached` tokens came from the caches.
-    Started { cached: usize },
+    /// The prompt is being read.
+    Started,
     /// Text with its tokens.
     Text(Piece),
     /// The answer is complete.

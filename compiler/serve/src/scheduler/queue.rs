@@ -99,7 +99,7 @@ mod tests {
             reuse: true,
             events: EventSender::new(mpsc::unbounded_channel().0, 0),
             arrived: Instant::now(),
-            ticket: Ticket::default(),
+            _ticket: Ticket::default(),
         })
     }
 

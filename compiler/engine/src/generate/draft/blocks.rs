@@ -1,4 +1,4 @@
-use tpc_runtime::Batch;
+use tpc_runtime::{Batch, ExecError};
 
 use super::pace::Pace;
 use super::source::{DraftRequest, DraftSource};
@@ -32,7 +32,11 @@ impl DraftSource for BlockDrafts {
             next[f.token] = f.next;
         }
         for n in 1..=model.n_drafts() {
-            let drafted = model.draft_step(next)?;
+            let drafted = match model.draft_step(next) {
+                // A recurrent model cannot draft after a batch with unequal numbers of tokens per sequence.
+                Err(ExecError::NothingToDraft) => return Ok(()),
+                drafted => drafted?,
+            };
             let n_vocab = drafted.dims()[0];
             let drafted = as_f32(drafted, logits)?;
             next.rotate_left(1);
