@@ -31,14 +31,15 @@ impl Grammar {
         }
     }
 
-    /// Returns the grammar of a JSON schema. Objects have their properties in the schema's order.
+    /// Returns the grammar of a JSON schema. Objects have their properties in the schema's order. An object that lists its
+    /// properties has no others, unless the schema permits them by name (`additionalProperties`).
     ///
     /// # Errors
     /// Returns TPC0596 if the schema is neither an object nor `true`, TPC0597 if it is too large.
     pub fn json_schema(schema: &Value) -> Result<Grammar, Diagnostic> {
         let schema = schema::checked(schema)?;
         Ok(Grammar {
-            source: TopLevelGrammar::from_json_schema(schema::with_options(schema.clone())),
+            source: TopLevelGrammar::from_json_schema(schema::prepared(&schema)),
             schema: Some(schema),
             name: "JSON schema",
         })

@@ -12,6 +12,7 @@
 //! - The allowed tokens depend only on the grammar, the vocabulary and the tokens of the answer.
 //! - Grammars come from clients and are untrusted: a bad grammar gives a diagnostic within the limits of `limits`.
 
+mod closed;
 mod codes;
 mod compile;
 mod errors;
@@ -24,4 +25,5 @@ mod vocabulary;
 
 pub use codes::CODES;
 pub use grammar::Grammar;
+pub use schema::prepared;
 pub use vocabulary::Vocabulary;

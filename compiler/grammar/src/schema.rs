@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use tpc_diag::{Diagnostic, suggest};
 
+use crate::closed::closed;
 use crate::errors::{invalid, too_large};
 use crate::limits;
 
@@ -108,6 +109,12 @@ fn digits(number: f64) -> f64 {
         .into_iter()
         .find(|x| (x - x.round()).abs() < 1e-9 * x.max(1e-9) && *x >= 1.0)
         .unwrap_or(f64::INFINITY)
+}
+
+/// Prepares a JSON schema for a place in a Lark grammar: closes its objects and limits white space, as
+/// [`Grammar::json_schema`](crate::Grammar::json_schema) does.
+pub fn prepared(schema: &Value) -> Value {
+    with_options(closed(schema.clone()))
 }
 
 /// Adds tpc's options for llguidance to a schema: at most one space between JSON tokens, so that answers stay short.

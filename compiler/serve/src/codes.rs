@@ -21,4 +21,12 @@ tpc_ir::codes! {
         "The server cannot listen at the address: another program listens there, or the machine does not have it.",
     )
     .cure("choose another port with `--port`; 0 is any free port.");
+
+    NO_KEY = warning(
+        "TPC0463",
+        "server without a key",
+        "Other machines can reach the server, and it answers anyone's requests.",
+    )
+    .example("`--host 0.0.0.0` without `--api-key`.")
+    .cure("add `--api-key`, or listen at 127.0.0.1.");
 }

@@ -7,7 +7,11 @@ use crate::codes;
 pub(crate) fn first(e: &Error) -> Diagnostic {
     let first = e.diagnostics.first().cloned();
     first.unwrap_or_else(|| {
-        Diagnostic::new(&codes::FAILED, "model", "the model failed without a message")
+        Diagnostic::new(
+            &codes::FAILED,
+            "model",
+            "the model failed without a message",
+        )
     })
 }
 

@@ -27,7 +27,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-pub use codes::CODES;
+pub use codes::{CODES, NO_KEY};
 pub use model::{BitsPromise, Function, Model};
 pub use options::ServerOptions;
 pub use server::Server;

@@ -61,7 +61,11 @@ impl Histogram {
             let bound = BOUNDS.get(i).map_or("+Inf".to_owned(), f64::to_string);
             let _ = writeln!(out, "tpc_{name}_bucket{{le=\"{bound}\"}} {count}");
         }
-        let _ = writeln!(out, "tpc_{name}_sum {}\ntpc_{name}_count {count}", self.sum.get());
+        let _ = writeln!(
+            out,
+            "tpc_{name}_sum {}\ntpc_{name}_count {count}",
+            self.sum.get()
+        );
     }
 }
 
@@ -99,9 +103,21 @@ impl Metrics {
     pub(crate) fn write(&self, gauges: &[(&str, &str, f64)]) -> String {
         let mut out = String::new();
         let counters = [
-            ("prompt_tokens_total", "Prompt tokens that the model read.", &self.prompt_tokens),
-            ("cached_tokens_total", "Prompt tokens from the caches.", &self.cached_tokens),
-            ("answer_tokens_total", "Tokens of answers.", &self.answer_tokens),
+            (
+                "prompt_tokens_total",
+                "Prompt tokens that the model read.",
+                &self.prompt_tokens,
+            ),
+            (
+                "cached_tokens_total",
+                "Prompt tokens from the caches.",
+                &self.cached_tokens,
+            ),
+            (
+                "answer_tokens_total",
+                "Tokens of answers.",
+                &self.answer_tokens,
+            ),
             ("drafted_tokens_total", "Drafted tokens.", &self.drafted),
             ("accepted_tokens_total", "Accepted drafts.", &self.accepted),
             ("batches_total", "Batches of the model.", &self.batches),
@@ -116,17 +132,26 @@ impl Metrics {
              tpc_batch_seconds_total {}",
             self.batch_seconds.get()
         );
-        out.push_str("# HELP tpc_requests_total Requests by result.\n# TYPE tpc_requests_total counter\n");
+        out.push_str(
+            "# HELP tpc_requests_total Requests by result.\n# TYPE tpc_requests_total counter\n",
+        );
         for (result, counter) in [
             ("answered", &self.answered),
             ("cancelled", &self.cancelled),
             ("failed", &self.failed),
             ("refused", &self.refused),
         ] {
-            let _ = writeln!(out, "tpc_requests_total{{result=\"{result}\"}} {}", counter.get());
+            let _ = writeln!(
+                out,
+                "tpc_requests_total{{result=\"{result}\"}} {}",
+                counter.get()
+            );
         }
         for (name, help, value) in gauges {
-            let _ = writeln!(out, "# HELP tpc_{name} {help}\n# TYPE tpc_{name} gauge\ntpc_{name} {value}");
+            let _ = writeln!(
+                out,
+                "# HELP tpc_{name} {help}\n# TYPE tpc_{name} gauge\ntpc_{name} {value}"
+            );
         }
         self.queue
             .write("queue_seconds", "Time in the queue.", &mut out);

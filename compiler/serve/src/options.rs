@@ -3,7 +3,6 @@ use std::time::Duration;
 
 use tpc_text::Settings;
 
-
 /// Options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -11,6 +12,7 @@ use tpc_engine::embed::Embedder;
 use tpc_engine::generate::Generator;
 use tpc_engine::{AnySession, Error};
 
+use crate::admission::AdmissionLimits;
 use crate::app::App;
 use crate::codes;
 use crate::http::{accept, routes};
@@ -18,7 +20,9 @@ use crate::model::{Model, Served};
 use crate::options::ServerOptions;
 use crate::scheduler::{Command, Scheduler, Sizes, embed};
 use crate::shared::Shared;
-use crate::admission::AdmissionLimits;
+
+/// Time after the end of all requests in which the current batch must end.
+const LAST_BATCH: Duration = Duration::from_secs(10);
 
 /// A server that listens. Until it has a model, it answers requests with 503.
 pub struct Server {
@@ -38,8 +42,9 @@ impl Server {
         let address = options.address;
         let failed = |e: std::io::Error| {
             let message = format!("cannot listen at {address}: {e}");
-            Diagnostic::new(&codes::LISTEN, "--port", message)
-                .help("stop the program that listens there, or choose another --port; 0 is any free port")
+            Diagnostic::new(&codes::LISTEN, "--port", message).help(
+                "stop the program that listens there, or choose another --port; 0 is any free port",
+            )
         };
         let limits = AdmissionLimits {
             all: options.max_queue.saturating_add(slots),
@@ -135,12 +140,7 @@ impl Drop for Server {
     }
 }
 
-fn serve(
-    runtime: &Runtime,
-    app: Arc<App>,
-    listener: TcpListener,
-    closed: watch::Receiver<bool>,
-) {
+fn serve(runtime: &Runtime, app: Arc<App>, listener: TcpListener, closed: watch::Receiver<bool>) {
     let most = app.options.max_connections;
     let routes = routes(Arc::clone(&app));
     runtime.block_on(async {
@@ -175,4 +175,8 @@ async fn signals(app: Arc<App>) {
     }
     app.shared.abort();
     let _ = app.send(Command::Wake);
+    tokio::time::sleep(LAST_BATCH).await;
+    // The scheduler's thread waits for a device, so the process can only end from here.
+    tracing::error!("a device hangs: the process ends without it");
+    std::process::exit(1);
 }

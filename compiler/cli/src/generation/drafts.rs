@@ -107,7 +107,11 @@ impl DraftModel {
         }
     }
 
-    fn load<'a>(&'a self, args: DraftOptions<'_>, main: &Loader<'_>) -> Result<LoadedDraft<'a>, Failure> {
+    fn load<'a>(
+        &'a self,
+        args: DraftOptions<'_>,
+        main: &Loader<'_>,
+    ) -> Result<LoadedDraft<'a>, Failure> {
         let loader = self.loader(main);
         let (n_ctx, batch) = (loader.sequence_ctx_size(), loader.batch);
         Ok(LoadedDraft {

@@ -10,8 +10,8 @@ use tpc_ir::DType;
 use super::embedding_args::EmbeddingArgs;
 use super::kept::KeptArgs;
 use crate::args::{Defaults, PlacementArgs};
-use crate::generation::{DraftArgs, DraftOptions, SamplingArgs};
 use crate::execution::{self, ExecutionArgs, FaultArgs, Opened, SubjectArgs};
+use crate::generation::{DraftArgs, DraftOptions, SamplingArgs};
 use crate::output::Failure;
 
 #[derive(Debug, clap::Args)]

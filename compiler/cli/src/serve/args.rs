@@ -7,10 +7,9 @@ use std::time::Duration;
 use tpc_core::units::{Unit, quantity};
 use tpc_diag::{Diagnostic, codes};
 use tpc_engine::embed::{Normalisation, Pooling};
-use tpc_serve::ServerOptions;
+use tpc_serve::{NO_KEY, ServerOptions};
 
 use crate::args::PlacementArgs;
-use crate::codes::OPEN_SERVER;
 use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
 use crate::generation::{DraftArgs, DraftOptions, SamplingArgs};
 use crate::input;
@@ -158,8 +157,10 @@ impl Args {
         let address = address(host, *port)?;
         let api_keys = self.keys()?;
         if !address.ip().is_loopback() && api_keys.is_empty() {
-            let message = format!("{address} can be reached from other machines, and the server has no API key");
-            let d = Diagnostic::milder(&OPEN_SERVER, "--host", message);
+            let message = format!(
+                "{address} can be reached from other machines, and the server has no API key"
+            );
+            let d = Diagnostic::new(&NO_KEY, "--host", message);
             output::diagnostic(&d.help("add --api-key KEY, or listen at 127.0.0.1"));
         }
         let limits = &self.limits;
@@ -191,7 +192,9 @@ impl Args {
             false => Ok(keys),
             true => {
                 let d = Diagnostic::new(&codes::COMMAND_LINE, "--api-key", "an API key is empty");
-                Err(Failure::usage(d.help("give a key such as the output of `openssl rand -hex 24`")))
+                Err(Failure::usage(d.help(
+                    "give a key such as the output of `openssl rand -hex 24`",
+                )))
             }
         }
     }

@@ -69,7 +69,9 @@ fn sizes(args: &Args, opened: &mut Opened) {
         opened.parallel(SLOTS);
     }
     let trained = trained_context(&opened.file).unwrap_or(CONTEXT);
-    let cells = trained.min(CONTEXT).saturating_mul(opened.sequences() as u64);
+    let cells = trained
+        .min(CONTEXT)
+        .saturating_mul(opened.sequences() as u64);
     opened.default_context(cells);
 }
 
@@ -144,10 +146,16 @@ impl Parts<'_> {
         if ready.bidirectional {
             let message = "the model generates by diffusion, not token by token";
             let d = Diagnostic::new(&crate::codes::BOTH_WAYS, "model", message);
-            return Err(Failure::usage(d.help("serve a model that generates token by token")));
+            return Err(Failure::usage(
+                d.help("serve a model that generates token by token"),
+            ));
         }
         let most = ready.outputs.unwrap_or(usize::MAX).min(ready.ubatch.max(1));
-        let slots = self.opened.sequences().min(most / (ready.n_draft + 1)).max(1);
+        let slots = self
+            .opened
+            .sequences()
+            .min(most / (ready.n_draft + 1))
+            .max(1);
         let wanted: Wanted = args.drafts.wanted(&args.placement)?;
         let wanted = wanted.at_most((most / slots).max(1) - 1);
         let rows = ready.n_draft.max(wanted.most()) + 1;

@@ -9,9 +9,7 @@ use super::error::ApiError;
 use super::parameters::Parameters;
 use crate::app::App;
 use crate::model::Served;
-use crate::scheduler::{
-    Command, Event, EventSender, Finish, Job, TokenOut, Usage,
-};
+use crate::scheduler::{Command, Event, EventSender, Finish, Job, TokenOut, Usage};
 
 /// A request for answers to one or more prompts.
 pub(crate) struct Question {

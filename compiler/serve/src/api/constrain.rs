@@ -20,9 +20,14 @@ pub(crate) struct Asked {
 /// Returns an error that names the field if the grammar is unusable, or if two fields ask for one.
 pub(crate) fn grammar(fields: &Fields) -> Result<Option<Asked>, ApiError> {
     let mut found: Option<Asked> = None;
-    let all: [(&'static str, fn(&Value) -> Result<Option<Grammar>, ApiError>); 3] = [
+    let all: [(
+        &'static str,
+        fn(&Value) -> Result<Option<Grammar>, ApiError>,
+    ); 3] = [
         ("response_format", response_format),
-        ("json_schema", |schema| of_schema("json_schema", schema).map(Some)),
+        ("json_schema", |schema| {
+            of_schema("json_schema", schema).map(Some)
+        }),
         ("grammar", of_text),
     ];
     for (field, read) in all {
@@ -103,7 +108,10 @@ fn of_schema(field: &'static str, schema: &Value) -> Result<Grammar, ApiError> {
 fn of_text(value: &Value) -> Result<Option<Grammar>, ApiError> {
     const FIELD: &str = "grammar";
     let text = value.as_str().ok_or_else(|| {
-        ApiError::field(FIELD, format!("`grammar` must be a text, not {}", shown(value)))
+        ApiError::field(
+            FIELD,
+            format!("`grammar` must be a text, not {}", shown(value)),
+        )
     })?;
     if text.trim().is_empty() {
         return Ok(None);
@@ -112,5 +120,7 @@ fn of_text(value: &Value) -> Result<Option<Grammar>, ApiError> {
         true => Grammar::lark(text),
         false => Grammar::gbnf(text),
     };
-    grammar.map(Some).map_err(|d| ApiError::of_request(FIELD, &d))
+    grammar
+        .map(Some)
+        .map_err(|d| ApiError::of_request(FIELD, &d))
 }

@@ -57,7 +57,10 @@ pub(crate) async fn embeddings(
     let texts = texts.await?;
     for tokens in &texts {
         if tokens.is_empty() {
-            return Err(ApiError::field(name, format!("a text of `{name}` is empty")));
+            return Err(ApiError::field(
+                name,
+                format!("a text of `{name}` is empty"),
+            ));
         }
         if tokens.len() > served.model.n_ctx {
             return Err(ApiError::too_long(name, tokens.len(), served.model.n_ctx));
@@ -132,7 +135,11 @@ fn base64_text(vector: &[f32]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for digit in 0..4 {
             let index = (bits >> (18 - 6 * digit)) as usize & 63;
-            let shown = if digit > group.len() { '=' } else { char::from(DIGITS[index]) };
+            let shown = if digit > group.len() {
+                '='
+            } else {
+                char::from(DIGITS[index])
+            };
             let _ = write!(out, "{shown}");
         }
     }

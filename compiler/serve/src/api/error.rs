@@ -86,13 +86,19 @@ impl ApiError {
         )
     }
 
-    /// Returns the error of a function that the model or server does not have.
-    pub(crate) fn unsupported(message: impl Into<String>) -> ApiError {
+    /// Returns the error of a body that does not arrive within `seconds`.
+    pub(crate) fn slow_body(seconds: u64) -> ApiError {
+        let message = format!("the request's body was not complete after {seconds} s");
         ApiError::new(
-            StatusCode::NOT_IMPLEMENTED,
-            "not_supported_error",
+            StatusCode::REQUEST_TIMEOUT,
+            "invalid_request_error",
             message,
         )
+    }
+
+    /// Returns the error of a function that the model or server does not have.
+    pub(crate) fn unsupported(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_IMPLEMENTED, "not_supported_error", message)
     }
 
     /// Returns the error of a user with too many requests.

@@ -100,7 +100,10 @@ mod tests {
         let e = fields.number("n", 1..=2_u32).expect_err("too large");
         assert_eq!(e.message(), "`n` must be a number from 1 to 2, not 3");
         let e = fields.number("top_p", 0.0..=1.0_f32).expect_err("a text");
-        assert_eq!(e.message(), "`top_p` must be a number from 0 to 1, not \"x\"");
+        assert_eq!(
+            e.message(),
+            "`top_p` must be a number from 0 to 1, not \"x\""
+        );
         assert!(fields.value("stop").is_none());
         assert!(Fields::parse(b"[1]").is_err() && Fields::parse(b"{").is_err());
     }

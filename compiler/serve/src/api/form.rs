@@ -51,6 +51,9 @@ impl FormParser {
 
     /// Ends the answer.
     pub(crate) fn finish(&mut self) -> Vec<Delta> {
-        self.0.as_mut().map(AnswerParser::finish).unwrap_or_default()
+        self.0
+            .as_mut()
+            .map(AnswerParser::finish)
+            .unwrap_or_default()
     }
 }

@@ -83,9 +83,7 @@ fn settings(fields: &Fields, app: &App, served: &Served) -> Result<Settings, Api
         top_k: top_k.map_or(default.top_k, |k| usize::try_from(k).unwrap_or(0)),
         top_p: fields.number("top_p", 0.0..=1.0)?.unwrap_or(default.top_p),
         min_p: fields.number("min_p", 0.0..=1.0)?.unwrap_or(default.min_p),
-        window: window.map_or(default.window, |n| {
-            usize::try_from(n).unwrap_or(usize::MAX)
-        }),
+        window: window.map_or(default.window, |n| usize::try_from(n).unwrap_or(usize::MAX)),
         repetition: fields
             .number("repeat_penalty", f32::MIN_POSITIVE..=100.0)?
             .unwrap_or(default.repetition),
@@ -151,7 +149,10 @@ fn stops(fields: &Fields) -> Result<Vec<String>, ApiError> {
         }
     };
     if stops.len() > MOST_STOPS {
-        let message = format!("`stop` has {} texts; at most {MOST_STOPS} are supported", stops.len());
+        let message = format!(
+            "`stop` has {} texts; at most {MOST_STOPS} are supported",
+            stops.len()
+        );
         return Err(ApiError::field("stop", message));
     }
     if stops.iter().any(|s| s.len() > LONGEST_STOP) {
@@ -205,7 +206,8 @@ fn add_bias(
         Value::Number(n) => {
             let id = n.as_u64().filter(|id| (*id as usize) < n_vocab);
             let Some(id) = id else {
-                let message = format!("`logit_bias` names token {n}, but the vocabulary has {n_vocab}");
+                let message =
+                    format!("`logit_bias` names token {n}, but the vocabulary has {n_vocab}");
                 return Err(ApiError::field("logit_bias", message));
             };
             out.push((id as u32, amount));

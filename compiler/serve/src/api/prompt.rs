@@ -37,7 +37,10 @@ pub(crate) fn chat_prompt(
     let implied = tools.grammar(tokenizer, format, reasoning)?;
     let asked = match (constrain::grammar(fields)?, implied) {
         (Some(asked), Some(_)) if tools.is_required() => {
-            let message = format!("`{}` and a required tool call cannot be combined", asked.field());
+            let message = format!(
+                "`{}` and a required tool call cannot be combined",
+                asked.field()
+            );
             return Err(ApiError::field(asked.field(), message));
         }
         (Some(asked), _) | (None, Some(asked)) => Some(asked),
@@ -91,8 +94,7 @@ pub(crate) fn chat_text(
     if messages.is_empty() {
         return Err(ApiError::field("messages", "`messages` is empty"));
     }
-    let variables: Option<Map<String, Value>> =
-        fields.get("chat_template_kwargs", "an object")?;
+    let variables: Option<Map<String, Value>> = fields.get("chat_template_kwargs", "an object")?;
     let generates = fields.flag("add_generation_prompt", true)?;
     let request = ChatRequest {
         messages: &messages,

@@ -29,12 +29,32 @@ pub(crate) fn metrics(app: &App) -> Response {
     let gauges = [
         ("slots", "Slots.", snapshot.slots.len() as f64),
         ("slots_busy", "Slots that answer a request.", busy as f64),
-        ("requests_waiting", "Requests that wait for a slot.", snapshot.waiting as f64),
+        (
+            "requests_waiting",
+            "Requests that wait for a slot.",
+            snapshot.waiting as f64,
+        ),
         ("cache_tokens", "Tokens in the slots' caches.", held as f64),
-        ("prefix_bytes", "Bytes of the prefix store.", prefixes.bytes as f64),
-        ("prefix_blocks", "Blocks of the prefix store.", prefixes.blocks as f64),
-        ("prefix_evictions", "Blocks that the prefix store removed.", prefixes.evictions as f64),
-        ("healthy", "1 if the server answers requests.", f64::from(u8::from(healthy))),
+        (
+            "prefix_bytes",
+            "Bytes of the prefix store.",
+            prefixes.bytes as f64,
+        ),
+        (
+            "prefix_blocks",
+            "Blocks of the prefix store.",
+            prefixes.blocks as f64,
+        ),
+        (
+            "prefix_evictions",
+            "Blocks that the prefix store removed.",
+            prefixes.evictions as f64,
+        ),
+        (
+            "healthy",
+            "1 if the server answers requests.",
+            f64::from(u8::from(healthy)),
+        ),
     ];
     let text = app.shared.metrics.write(&gauges);
     let kind = "text/plain; version=0.0.4; charset=utf-8";

@@ -28,7 +28,10 @@ impl Tools {
         let list: Option<Vec<Value>> = fields.get("tools", "a list of tools")?;
         let list = list.unwrap_or_default();
         if list.len() > MOST {
-            let message = format!("`tools` has {} tools; at most {MOST} are supported", list.len());
+            let message = format!(
+                "`tools` has {} tools; at most {MOST} are supported",
+                list.len()
+            );
             return Err(ApiError::field("tools", message));
         }
         for (i, tool) in list.iter().enumerate() {
@@ -80,13 +83,25 @@ impl Tools {
             let special = tokenizer.ends_generation(id) || tokenizer.kind(id)?.is_special();
             special.then_some(id)
         };
-        let (list, choice) = (&self.list, &self.choice);
-        let Some(text) = format.grammar(list, choice, self.parallel, reasoning, &special) else {
+        let list: Vec<Value> = self.list.iter().map(prepared).collect();
+        let choice = &self.choice;
+        let Some(text) = format.grammar(&list, choice, self.parallel, reasoning, &special) else {
             return Ok(None);
         };
         let grammar = Grammar::lark(&text).map_err(|d| ApiError::of_request("tools", &d))?;
         Ok(Some(Asked::new("tools", grammar)))
     }
+}
+
+/// Returns a tool with a schema that keeps arguments short.
+fn prepared(tool: &Value) -> Value {
+    let mut tool = tool.clone();
+    if let Some(schema) = tool.pointer_mut("/function/parameters")
+        && schema.as_object().is_some_and(|fields| !fields.is_empty())
+    {
+        *schema = tpc_grammar::prepared(schema);
+    }
+    tool
 }
 
 /// Returns the name of a tool's function.
@@ -104,7 +119,10 @@ fn choice(fields: &Fields, tools: &[Value]) -> Result<Option<ToolChoice>, ApiErr
         Some("none") => return Ok(None),
         Some("auto") => return Ok(Some(ToolChoice::Auto)),
         Some("required") if tools.is_empty() => {
-            return Err(ApiError::field(FIELD, "`tool_choice` is `required`, but `tools` is empty"));
+            return Err(ApiError::field(
+                FIELD,
+                "`tool_choice` is `required`, but `tools` is empty",
+            ));
         }
         Some("required") => return Ok(Some(ToolChoice::Required)),
         _ => {}

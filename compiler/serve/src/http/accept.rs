@@ -10,8 +10,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-/// Time in which a client must send the headers of a request.
-const HEADERS: Duration = Duration::from_secs(15);
+/// Time in which a client must send the headers of a request, from the connection or the last answer on.
+const HEADERS: Duration = Duration::from_secs(60);
 /// Time after the shutdown in which answers are written.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 /// Pause after a failed accept, such as too many open files.

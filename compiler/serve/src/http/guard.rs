@@ -120,16 +120,26 @@ mod tests {
                 header::AUTHORIZATION,
                 HeaderValue::from_str(wrong).expect("valid"),
             )]);
-            assert_eq!(given(&headers).and_then(|key| find(&keys, key)), None, "{wrong}");
+            assert_eq!(
+                given(&headers).and_then(|key| find(&keys, key)),
+                None,
+                "{wrong}"
+            );
         }
     }
 
     #[test]
     fn pages_of_other_origins_are_refused() {
-        let own = [("host", "127.0.0.1:8080"), ("origin", "http://127.0.0.1:8080")];
+        let own = [
+            ("host", "127.0.0.1:8080"),
+            ("origin", "http://127.0.0.1:8080"),
+        ];
         assert!(check_origin(&[], &headers(&own)).is_ok());
         assert!(check_origin(&[], &headers(&[("host", "127.0.0.1:8080")])).is_ok());
-        let other = [("host", "127.0.0.1:8080"), ("origin", "http://evil.example")];
+        let other = [
+            ("host", "127.0.0.1:8080"),
+            ("origin", "http://evil.example"),
+        ];
         assert!(check_origin(&[], &headers(&other)).is_err());
         let allowed = ["http://evil.example".to_owned()];
         assert!(check_origin(&allowed, &headers(&other)).is_ok());

@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -10,22 +10,50 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use tokio::time::timeout;
 
 use super::guard;
 use super::page::page;
 use crate::api::{self, ApiError, Caller, Fields};
 use crate::app::App;
 
+/// Time in which a client must send the body of a request.
+const BODY: Duration = Duration::from_secs(120);
+
+/// Paths that monitors poll. The log omits their successes.
+const POLLED: [&str; 4] = ["/health", "/v1/health", "/metrics", "/slots"];
+
 /// Returns the table of all paths.
 pub(crate) fn routes(app: Arc<App>) -> Router {
     let mut routes = Router::new()
-        .route("/health", get(|app: Shared| async move { api::health(&app.0) }))
-        .route("/v1/health", get(|app: Shared| async move { api::health(&app.0) }))
-        .route("/metrics", get(|app: Shared| async move { api::metrics(&app.0) }))
-        .route("/props", get(|app: Shared| async move { api::props(&app.0) }))
-        .route("/slots", get(|app: Shared| async move { api::slots(&app.0) }))
-        .route("/models", get(|app: Shared| async move { api::models(&app.0) }))
-        .route("/v1/models", get(|app: Shared| async move { api::models(&app.0) }));
+        .route(
+            "/health",
+            get(|app: Shared| async move { api::health(&app.0) }),
+        )
+        .route(
+            "/v1/health",
+            get(|app: Shared| async move { api::health(&app.0) }),
+        )
+        .route(
+            "/metrics",
+            get(|app: Shared| async move { api::metrics(&app.0) }),
+        )
+        .route(
+            "/props",
+            get(|app: Shared| async move { api::props(&app.0) }),
+        )
+        .route(
+            "/slots",
+            get(|app: Shared| async move { api::slots(&app.0) }),
+        )
+        .route(
+            "/models",
+            get(|app: Shared| async move { api::models(&app.0) }),
+        )
+        .route(
+            "/v1/models",
+            get(|app: Shared| async move { api::models(&app.0) }),
+        );
     for prefix in ["", "/v1"] {
         routes = routes
             .route(&format!("{prefix}/chat/completions"), asks(api::chat))
@@ -33,8 +61,14 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
             .route(&format!("{prefix}/embeddings"), asks(api::embeddings));
     }
     routes = routes
-        .route("/tokenize", asks(|app, _, fields| api::tokenize(app, fields)))
-        .route("/detokenize", asks(|app, _, fields| api::detokenize(app, fields)))
+        .route(
+            "/tokenize",
+            asks(|app, _, fields| api::tokenize(app, fields)),
+        )
+        .route(
+            "/detokenize",
+            asks(|app, _, fields| api::detokenize(app, fields)),
+        )
         .route(
             "/apply-template",
             asks(|app, _, fields| api::apply_template(app, fields)),
@@ -46,7 +80,10 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
     }
     routes
         .fallback(|request: Request| async move {
-            ApiError::not_found(format!("the server does not have the path {}", request.uri().path()))
+            ApiError::not_found(format!(
+                "the server does not have the path {}",
+                request.uri().path()
+            ))
         })
         .method_not_allowed_fallback(|| async { ApiError::method() })
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guarded))
@@ -64,7 +101,8 @@ where
     post(
         move |State(app): Shared, caller: axum::Extension<Caller>, body: Body| async move {
             let limit = app.options.max_body;
-            let bytes = axum::body::to_bytes(body, limit).await;
+            let bytes = timeout(BODY, axum::body::to_bytes(body, limit)).await;
+            let bytes = bytes.map_err(|_| ApiError::slow_body(BODY.as_secs()))?;
             let bytes: Bytes = bytes.map_err(|_| ApiError::too_large(limit))?;
             let fields = Fields::parse(&bytes)?;
             drop(bytes);
@@ -101,9 +139,11 @@ async fn guarded(State(app): Shared, mut request: Request, next: Next) -> Respon
         headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     }
     let ip = ip.map_or_else(String::new, |ip| ip.to_string());
-    let (status, ms) = (response.status().as_u16(), begun.elapsed().as_secs_f64() * 1e3);
+    let status = response.status().as_u16();
+    let ms = (begun.elapsed().as_secs_f64() * 1e4).round() / 10.0;
     match response.extensions().get::<ApiError>() {
         Some(e) => tracing::info!(%method, path, status, ms, ip, "{}", e.message()),
+        None if POLLED.contains(&path.as_str()) => tracing::debug!(%method, path, status, ms, ip),
         None => tracing::info!(%method, path, status, ms, ip),
     }
     response

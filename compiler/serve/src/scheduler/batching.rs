@@ -175,7 +175,8 @@ impl<'m, 't> Scheduler<'m, 't> {
         let mut slot = Slot::new(sequence.seq, sampler, reply);
         slot.max_tokens = job.max_tokens.unwrap_or(usize::MAX);
         slot.ends = (!job.ignore_end).then_some(self.tokenizer);
-        slot.pending.extend_from_slice(&job.prompt[sequence.text.len()..]);
+        slot.pending
+            .extend_from_slice(&job.prompt[sequence.text.len()..]);
         slot.read = sequence.text;
         slot.prompt = job.prompt.len();
         self.prefixes.pause(&mut slot);
@@ -286,6 +287,7 @@ impl<'m, 't> Scheduler<'m, 't> {
                     true => metrics.cancelled.add(1),
                     false => metrics.answered.add(1),
                 }
+                log(running, &finish, &usage);
                 slot.sink.end(Ended { finish, usage });
             }
             self.release(at);
@@ -395,6 +397,28 @@ fn is_being_read(
         };
         rest > 0 && read + rest >= cached().max(read) + WORTH_WAITING
     })
+}
+
+/// Logs an answer: its tokens and times, but not its text.
+fn log(running: &Running, finish: &Finish, usage: &Usage) {
+    let reason = match finish {
+        Finish::EndToken => "end token",
+        Finish::StopText(_) => "stop text",
+        Finish::Length => "length",
+    };
+    let ms = |seconds: f64| (seconds * 1e4).round() / 10.0;
+    tracing::info!(
+        request = running.job.id,
+        prompt = usage.prompt,
+        cached = usage.cached,
+        answer = usage.answer,
+        drafted = usage.drafted,
+        accepted = usage.accepted,
+        queued_ms = ms(usage.queued_seconds),
+        prompt_ms = ms(usage.prompt_seconds),
+        answer_ms = ms(usage.answer_seconds),
+        "answered: {reason}"
+    );
 }
 
 fn usage(slot: &Slot<'_, Reply<'_>>, running: &Running) -> Usage {

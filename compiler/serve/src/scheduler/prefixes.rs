@@ -65,7 +65,9 @@ impl Prefixes {
         if most > 0 && most >= stored {
             let mut sequence = self.idle.remove(found.iter().position(|n| *n == most)?);
             let truncated = model.truncate(sequence.seq, most as u64);
-            sequence.text.truncate(if truncated.is_ok() { most } else { 0 });
+            sequence
+                .text
+                .truncate(if truncated.is_ok() { most } else { 0 });
             if truncated.is_err() {
                 model.remove_sequence(sequence.seq);
             }

@@ -68,7 +68,8 @@ impl Queue {
     fn forget(&mut self) {
         self.waiting.retain(|_, jobs| !jobs.is_empty());
         if self.served.len() > 4096 {
-            self.served.retain(|user, _| self.waiting.contains_key(user));
+            self.served
+                .retain(|user, _| self.waiting.contains_key(user));
         }
     }
 }

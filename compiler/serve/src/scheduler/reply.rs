@@ -108,7 +108,11 @@ impl TokenSink for Reply<'_> {
             Stopped::Open(text) => {
                 let until = self.sent + text.len();
                 // Tokens without text, such as hidden special tokens, go with the text before them.
-                let until = if until == self.decoded { until + 1 } else { until };
+                let until = if until == self.decoded {
+                    until + 1
+                } else {
+                    until
+                };
                 Ok(self.send(text, until))
             }
         }

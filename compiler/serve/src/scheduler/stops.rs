@@ -95,6 +95,9 @@ mod tests {
     fn only_the_start_of_a_stop_text_is_held_back() {
         let mut matcher = StopMatcher::new(vec!["aab".to_owned()]);
         assert_eq!(matcher.push("xaaa"), Stopped::Open("xa".to_owned()));
-        assert_eq!(matcher.push("b"), Stopped::At(String::new(), "aab".to_owned()));
+        assert_eq!(
+            matcher.push("b"),
+            Stopped::At(String::new(), "aab".to_owned())
+        );
     }
 }

@@ -12,8 +12,8 @@ use crate::{BitsPromise, Function, Model};
 /// A model whose next token depends on the whole text.
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
-    texts: BTreeMap<u32, Vec<u32>>,
-    logits: Option<Tensor>,
+    pub(super) texts: BTreeMap<u32, Vec<u32>>,
+    pub(super) logits: Option<Tensor>,
     /// Number of tokens of each batch.
     pub(super) batches: Vec<usize>,
     /// Time of a batch.
@@ -40,7 +40,10 @@ impl Decoder for Oracle {
         std::thread::sleep(self.time);
         self.batches.push(batch.tokens.len());
         let n = self.batches.len();
-        if self.fails.is_some_and(|(from, count)| (from..from + count).contains(&n)) {
+        if self
+            .fails
+            .is_some_and(|(from, count)| (from..from + count).contains(&n))
+        {
             return Err(ExecError::Malformed {
                 what: "the device is lost".to_owned(),
             });
@@ -48,7 +51,11 @@ impl Decoder for Oracle {
         let mut rows = Vec::new();
         for i in 0..batch.tokens.len() {
             let text = self.texts.entry(batch.seq_ids[i]).or_default();
-            assert_eq!(batch.positions[i] as usize, text.len(), "positions rise by one");
+            assert_eq!(
+                batch.positions[i] as usize,
+                text.len(),
+                "positions rise by one"
+            );
             text.push(batch.tokens[i]);
             if batch.output_rows.contains(&(i as u32)) {
                 let mut row = vec![0.0; VOCAB];

@@ -40,11 +40,32 @@ const PATHS: [&str; 8] = [
 
 /// Texts that mutations insert.
 const PIECES: [&str; 26] = [
-    "null", "-1", "1e400", "18446744073709551616", "true", "[]", "{}", "\"\"", "\\u0000", "\\ud800",
-    "[[[[[[[[", "\"messages\":", "\"prompt\":[1,2,", "\"stream\":true,", "\"n\":99,", "\u{fffd}", "<s>",
-    "{%", "\"tools\":[{}],", "\"grammar\":\"root ::= root\",", "\"stop\":[\"\",\"a\"],",
-    "\"logit_bias\":{\"2\":-100},", "\"max_tokens\":0,", "\"response_format\":{\"type\":\"json_object\"},",
-    "\"logprobs\":true,", "0.0000000000000001",
+    "null",
+    "-1",
+    "1e400",
+    "18446744073709551616",
+    "true",
+    "[]",
+    "{}",
+    "\"\"",
+    "\\u0000",
+    "\\ud800",
+    "[[[[[[[[",
+    "\"messages\":",
+    "\"prompt\":[1,2,",
+    "\"stream\":true,",
+    "\"n\":99,",
+    "\u{fffd}",
+    "<s>",
+    "{%",
+    "\"tools\":[{}],",
+    "\"grammar\":\"root ::= root\",",
+    "\"stop\":[\"\",\"a\"],",
+    "\"logit_bias\":{\"2\":-100},",
+    "\"max_tokens\":0,",
+    "\"response_format\":{\"type\":\"json_object\"},",
+    "\"logprobs\":true,",
+    "0.0000000000000001",
 ];
 
 fn seeds() -> Vec<String> {

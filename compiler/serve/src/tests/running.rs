@@ -92,7 +92,12 @@ pub(super) fn run<R: Future<Output = ()>>(
 
 impl Running {
     /// Sends a request. Returns the status and the body.
-    pub(super) async fn send(&self, method: &str, path: &str, body: Vec<u8>) -> (StatusCode, Vec<u8>) {
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Vec<u8>,
+    ) -> (StatusCode, Vec<u8>) {
         let request = Request::builder()
             .method(method)
             .uri(path)

@@ -41,7 +41,10 @@ impl Answer {
     pub(super) fn error(&self, status: u16) -> Json {
         assert_eq!(self.status, status, "{}", self.body);
         let error = self.json()["error"].clone();
-        assert!(error["message"].is_string() && error["type"].is_string(), "{error}");
+        assert!(
+            error["message"].is_string() && error["type"].is_string(),
+            "{error}"
+        );
         error
     }
 
@@ -178,8 +181,12 @@ impl Served {
     #[track_caller]
     pub(super) fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").body;
-        let line = text.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("{name}\n{text}")).parse().unwrap()
+        let line = text
+            .lines()
+            .find_map(|l| l.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}\n{text}"))
+            .parse()
+            .unwrap()
     }
 }
 

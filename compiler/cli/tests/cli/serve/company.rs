@@ -24,14 +24,19 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % n
     }
 }
 
 /// Returns a request: token prompts with common prefixes, greedy or seeded.
 fn request(random: &mut Random) -> Json {
-    let prefix: Vec<usize> = (0..[0, 40, 100][random.below(3)]).map(|i| 259 + i * 7 % 26).collect();
+    let prefix: Vec<usize> = (0..[0, 40, 100][random.below(3)])
+        .map(|i| 259 + i * 7 % 26)
+        .collect();
     let own = (0..1 + random.below(60)).map(|_| 3 + random.below(280));
     let prompt: Vec<usize> = prefix.into_iter().chain(own).collect();
     json!({
@@ -61,7 +66,9 @@ fn memory(served: &Served) -> f64 {
 fn slow_token(served: &Served) -> f64 {
     let text = served.get("/metrics").body;
     let prefix = "tpc_time_between_tokens_seconds_bucket{le=\"";
-    let buckets = text.lines().filter_map(|l| l.strip_prefix(prefix)?.split_once("\"} "));
+    let buckets = text
+        .lines()
+        .filter_map(|l| l.strip_prefix(prefix)?.split_once("\"} "));
     let buckets: Vec<(f64, f64)> = buckets
         .map(|(bound, n)| (bound.parse().unwrap_or(f64::INFINITY), n.parse().unwrap()))
         .collect();
@@ -79,7 +86,9 @@ fn endure(served: &Served, alone: &[(Json, Json)], seconds: u64) {
     let before = memory(served);
     load(served, alone, MANY_CLIENTS, seconds - seconds / 3);
     let (after, slow) = (memory(served), slow_token(served));
-    println!("memory {before:.3e} B, then {after:.3e} B; 99 % of tokens within {slow} s; a chunk takes {chunk:.4} s");
+    println!(
+        "memory {before:.3e} B, then {after:.3e} B; 99 % of tokens within {slow} s; a chunk takes {chunk:.4} s"
+    );
     assert!(after < before * 1.05 + 16e6, "{before} {after}");
     assert!(slow <= (2.0 * chunk).max(0.025), "{slow} {chunk}");
 }
@@ -114,7 +123,8 @@ fn load(served: &Served, alone: &[(Json, Json)], clients: usize, seconds: u64) {
                             drop(open);
                         }
                         1 => {
-                            let bad = served.request("POST", "/v1/completions", "", b"{\"prompt\":");
+                            let bad =
+                                served.request("POST", "/v1/completions", "", b"{\"prompt\":");
                             bad.error(400);
                         }
                         2 => {
@@ -123,7 +133,9 @@ fn load(served: &Served, alone: &[(Json, Json)], clients: usize, seconds: u64) {
                             let text = request.to_string();
                             let open = served.send("POST", "/v1/completions", "", text.as_bytes());
                             let chunks = answer(open).chunks();
-                            let texts = chunks.iter().filter_map(|c| c["choices"][0]["text"].as_str());
+                            let texts = chunks
+                                .iter()
+                                .filter_map(|c| c["choices"][0]["text"].as_str());
                             assert_eq!(expected[0]["text"], texts.collect::<String>().as_str());
                             compared.fetch_add(1, Ordering::Relaxed);
                         }
@@ -168,21 +180,52 @@ fn check_file(model: &str, servers: &[&[&str]]) {
 
 #[test]
 fn a_dense_model() {
-    let spec = "llama:layers=2,embd=64,heads=4,kv_heads=2,head_dim=16,ff=96,vocab=286,ctx=256,type=q4_0";
+    let spec =
+        "llama:layers=2,embd=64,heads=4,kv_heads=2,head_dim=16,ff=96,vocab=286,ctx=256,type=q4_0";
     check(
         spec,
         &[
             &["-np", "4", "-c", "1024"],
-            &["-np", "5", "-c", "1280", "--prefix-cache", "200KiB", "--chunk", "16", "-ub", "64"],
-            &["-np", "4", "-c", "1024", "--spec-type", "ngram-simple", "--spec-draft-n-min", "4"],
-            &["-np", "3", "-c", "768", "--devices", "cpu,cpu", "--deterministic", "on"],
+            &[
+                "-np",
+                "5",
+                "-c",
+                "1280",
+                "--prefix-cache",
+                "200KiB",
+                "--chunk",
+                "16",
+                "-ub",
+                "64",
+            ],
+            &[
+                "-np",
+                "4",
+                "-c",
+                "1024",
+                "--spec-type",
+                "ngram-simple",
+                "--spec-draft-n-min",
+                "4",
+            ],
+            &[
+                "-np",
+                "3",
+                "-c",
+                "768",
+                "--devices",
+                "cpu,cpu",
+                "--deterministic",
+                "on",
+            ],
         ],
     );
 }
 
 #[test]
 fn a_model_with_a_sliding_window() {
-    let spec = "gemma3:layers=4,embd=64,heads=4,kv_heads=2,head_dim=32,ff=96,vocab=286,ctx=256,window=32";
+    let spec =
+        "gemma3:layers=4,embd=64,heads=4,kv_heads=2,head_dim=32,ff=96,vocab=286,ctx=256,window=32";
     check(spec, &[&["-np", "4", "-c", "1024"]]);
 }
 
@@ -193,19 +236,34 @@ fn a_model_with_recurrent_states() {
         spec,
         &[
             &["-np", "4", "-c", "1024"],
-            &["-np", "4", "-c", "1024", "--spec-type", "ngram-simple", "--spec-draft-n-min", "3"],
+            &[
+                "-np",
+                "4",
+                "-c",
+                "1024",
+                "--spec-type",
+                "ngram-simple",
+                "--spec-draft-n-min",
+                "3",
+            ],
         ],
     );
 }
 
 #[test]
 fn a_hybrid_model() {
-    check("qwen35:layers=4,vocab=286,ctx=256", &[&["-np", "4", "-c", "1024"]]);
+    check(
+        "qwen35:layers=4,vocab=286,ctx=256",
+        &[&["-np", "4", "-c", "1024"]],
+    );
 }
 
 #[test]
 fn a_mixture_of_experts() {
-    check("qwen3moe:layers=2,vocab=286,ctx=256", &[&["-np", "4", "-c", "1024"]]);
+    check(
+        "qwen3moe:layers=2,vocab=286,ctx=256",
+        &[&["-np", "4", "-c", "1024"]],
+    );
 }
 
 /// Returns a real model's path. Skips the test if the model is absent.

@@ -36,7 +36,9 @@ fn text_is_tokenized_and_back() {
     let found = served.post("/tokenize", &json!({"content": "a cat"})).ok();
     let tokens = found["tokens"].clone();
     assert!(tokens.as_array().unwrap().len() >= 5, "{found}");
-    let back = served.post("/detokenize", &json!({ "tokens": tokens })).ok();
+    let back = served
+        .post("/detokenize", &json!({ "tokens": tokens }))
+        .ok();
     assert_eq!(back["content"], "a cat");
     let pieces = json!({"content": "ab", "with_pieces": true, "add_special": true});
     let pieces = served.post("/tokenize", &pieces).ok();
@@ -44,13 +46,18 @@ fn text_is_tokenized_and_back() {
     let chat = json!({"messages": [{"role": "user", "content": "hi"}]});
     let prompt = served.post("/apply-template", &chat).ok();
     let prompt = prompt["prompt"].as_str().unwrap();
-    assert!(prompt.contains("hi") && prompt.ends_with("assistant\n"), "{prompt}");
+    assert!(
+        prompt.contains("hi") && prompt.ends_with("assistant\n"),
+        "{prompt}"
+    );
 }
 
 #[test]
 fn completions_have_openais_form() {
     let (_scratch, served) = served(&["-np", "4"]);
-    let one = served.complete(&json!("a cat"), &json!({"logprobs": 2})).ok();
+    let one = served
+        .complete(&json!("a cat"), &json!({"logprobs": 2}))
+        .ok();
     assert_eq!(one["object"], "text_completion");
     let choice = &one["choices"][0];
     let logprobs = &choice["logprobs"];
@@ -59,17 +66,30 @@ fn completions_have_openais_form() {
     assert!(logprobs["top_logprobs"][0].as_object().unwrap().len() <= 2);
     // The likeliest token is the chosen one.
     let first = logprobs["tokens"][0].as_str().unwrap();
-    assert_eq!(logprobs["top_logprobs"][0][first], logprobs["token_logprobs"][0]);
+    assert_eq!(
+        logprobs["top_logprobs"][0][first],
+        logprobs["token_logprobs"][0]
+    );
     let several = served
-        .complete(&json!(["a cat", "a dog"]), &json!({"n": 2, "temperature": 1, "seed": 5}))
+        .complete(
+            &json!(["a cat", "a dog"]),
+            &json!({"n": 2, "temperature": 1, "seed": 5}),
+        )
         .ok();
     assert_eq!(several["choices"].as_array().unwrap().len(), 4);
-    let ids = served.complete(&json!([5, 6, 7]), &json!({"max_tokens": 3})).ok();
+    let ids = served
+        .complete(&json!([5, 6, 7]), &json!({"max_tokens": 3}))
+        .ok();
     assert_eq!(ids["usage"]["prompt_tokens"], 3);
     let echo = served
         .complete(&json!("abc"), &json!({"echo": true, "max_tokens": 1}))
         .ok();
-    assert!(echo["choices"][0]["text"].as_str().unwrap().starts_with("abc"));
+    assert!(
+        echo["choices"][0]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("abc")
+    );
 }
 
 #[test]
@@ -106,13 +126,18 @@ fn a_stream_has_the_text_of_the_whole_answer() {
         assert_eq!(choice["finish_reason"].as_str(), finish);
     }
     let last = chunks.last().unwrap();
-    assert_eq!(last["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
+    assert_eq!(
+        last["usage"]["completion_tokens"],
+        whole["usage"]["completion_tokens"]
+    );
 }
 
 #[test]
 fn stops_biases_and_grammars_shape_answers() {
     let (_scratch, served) = served(&[]);
-    let free = served.complete(&json!("a"), &json!({"max_tokens": 20})).ok();
+    let free = served
+        .complete(&json!("a"), &json!({"max_tokens": 20}))
+        .ok();
     let text = free["choices"][0]["text"].as_str().unwrap().to_owned();
     let stop: String = text.chars().skip(4).take(2).collect();
     let cut = served
@@ -120,13 +145,22 @@ fn stops_biases_and_grammars_shape_answers() {
         .ok();
     assert_eq!(cut["choices"][0]["finish_reason"], "stop");
     let cut = cut["choices"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with(cut) && !cut.contains(&stop), "{text:?} {stop:?} {cut:?}");
+    assert!(
+        text.starts_with(cut) && !cut.contains(&stop),
+        "{text:?} {stop:?} {cut:?}"
+    );
     let biased = served
-        .complete(&json!("a"), &json!({"logit_bias": {"262": 1000}, "max_tokens": 4}))
+        .complete(
+            &json!("a"),
+            &json!({"logit_bias": {"262": 1000}, "max_tokens": 4}),
+        )
         .ok();
     assert_eq!(biased["choices"][0]["text"], "dddd");
     let regular = served
-        .complete(&json!("a"), &json!({"grammar": "root ::= \"ab\" [c-e]+ \"f\"", "max_tokens": 30}))
+        .complete(
+            &json!("a"),
+            &json!({"grammar": "root ::= \"ab\" [c-e]+ \"f\"", "max_tokens": 30}),
+        )
         .ok();
     let regular = regular["choices"][0]["text"].as_str().unwrap().to_owned();
     assert!(regular.starts_with("ab"), "{regular}");
@@ -165,11 +199,14 @@ fn a_required_tool_is_called() {
     assert!(arguments["days"] == 1 || arguments["days"] == 2);
     chat["stream"] = true.into();
     let chunks = served.post("/v1/chat/completions", &chat).chunks();
-    let calls = chunks
-        .iter()
-        .filter_map(|c| c["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str());
+    let calls = chunks.iter().filter_map(|c| {
+        c["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].as_str()
+    });
     assert_eq!(function["arguments"], calls.collect::<String>().as_str());
-    let last = chunks.iter().rev().find_map(|c| c["choices"][0]["finish_reason"].as_str());
+    let last = chunks
+        .iter()
+        .rev()
+        .find_map(|c| c["choices"][0]["finish_reason"].as_str());
     assert_eq!(last, Some("tool_calls"));
 }
 
@@ -177,8 +214,13 @@ fn a_required_tool_is_called() {
 fn an_embedding_model_gives_vectors() {
     let scratch = Scratch::new();
     let model = worded(&scratch, "words.gguf", SPEC);
-    let served = Served::start(model.to_str().unwrap(), &["--embeddings", "--pooling", "mean"]);
-    let found = served.post("/v1/embeddings", &json!({"input": ["a cat", "a dog"]})).ok();
+    let served = Served::start(
+        model.to_str().unwrap(),
+        &["--embeddings", "--pooling", "mean"],
+    );
+    let found = served
+        .post("/v1/embeddings", &json!({"input": ["a cat", "a dog"]}))
+        .ok();
     let vectors: Vec<Vec<f64>> = found["data"]
         .as_array()
         .unwrap()

@@ -37,15 +37,30 @@ fn wrong_fields_are_named() {
         (json!({"logit_bias": {"999999": 1}}), "logit_bias"),
         (json!({"logit_bias": 3}), "logit_bias"),
         (json!({"top_logprobs": 3}), "top_logprobs"),
-        (json!({"logprobs": true, "top_logprobs": 99}), "top_logprobs"),
+        (
+            json!({"logprobs": true, "top_logprobs": 99}),
+            "top_logprobs",
+        ),
         (json!({"messages": []}), "messages"),
         (json!({"messages": "hi"}), "messages"),
         (json!({"messages": [{"content": "a"}]}), "messages"),
-        (json!({"messages": [{"role": "user", "content": 5}]}), "messages"),
-        (json!({"response_format": {"type": "xml"}}), "response_format"),
-        (json!({"response_format": {"type": "json_schema"}}), "response_format"),
+        (
+            json!({"messages": [{"role": "user", "content": 5}]}),
+            "messages",
+        ),
+        (
+            json!({"response_format": {"type": "xml"}}),
+            "response_format",
+        ),
+        (
+            json!({"response_format": {"type": "json_schema"}}),
+            "response_format",
+        ),
         (json!({"grammar": "root ::= ("}), "grammar"),
-        (json!({"grammar": "root ::= \"a\"", "json_schema": {}}), "json_schema"),
+        (
+            json!({"grammar": "root ::= \"a\"", "json_schema": {}}),
+            "json_schema",
+        ),
         (json!({"tools": [{"type": "function"}]}), "tools"),
         (json!({"tool_choice": "required"}), "tool_choice"),
         (json!({"stream": "yes"}), "stream"),
@@ -63,7 +78,9 @@ fn wrong_fields_are_named() {
     assert_eq!(long["code"], "context_length_exceeded");
     served.complete(&json!([]), &json!({})).error(400);
     served.complete(&json!([999_999]), &json!({})).error(400);
-    served.post("/detokenize", &json!({"tokens": [-1]})).error(400);
+    served
+        .post("/detokenize", &json!({"tokens": [-1]}))
+        .error(400);
     served.post("/tokenize", &json!({})).error(400);
     assert_eq!(served.complete(&json!("a"), &json!({})).status, 200);
 }
@@ -73,10 +90,14 @@ fn broken_requests_do_not_harm_the_server() {
     let (_scratch, served) = served(&["--max-body", "64KiB"]);
     let json = "Content-Type: application/json\r\n";
     for body in [&b"{"[..], b"", b"[]", b"\xff\xfe", b"{\"prompt\": 1e999}"] {
-        served.request("POST", "/v1/completions", json, body).error(400);
+        served
+            .request("POST", "/v1/completions", json, body)
+            .error(400);
     }
     let deep = [vec![b'['; 20_000], vec![b']'; 20_000]].concat();
-    served.request("POST", "/v1/completions", json, &deep).error(400);
+    served
+        .request("POST", "/v1/completions", json, &deep)
+        .error(400);
     served
         .request("POST", "/v1/completions", json, &vec![b' '; 70_000])
         .error(413);
@@ -90,7 +111,9 @@ fn broken_requests_do_not_harm_the_server() {
         assert_ne!(answer(stream).status, 200);
     }
     let evil = format!("{json}Origin: http://evil.example\r\n");
-    served.request("POST", "/v1/completions", &evil, b"{}").error(403);
+    served
+        .request("POST", "/v1/completions", &evil, b"{}")
+        .error(403);
     assert_eq!(served.complete(&json!("a"), &json!({})).status, 200);
 }
 

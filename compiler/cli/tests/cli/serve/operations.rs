@@ -39,7 +39,9 @@ fn sigterm_lets_requests_end() {
     }
     let found = answer(open).ok();
     assert_eq!(found["choices"], whole["choices"]);
-    let status = served.ended(Duration::from_secs(20)).expect("the server ends");
+    let status = served
+        .ended(Duration::from_secs(20))
+        .expect("the server ends");
     assert!(status.success());
 }
 
@@ -85,7 +87,10 @@ fn a_client_that_goes_frees_its_slot() {
         served.idle();
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
-    assert_eq!(served.metric("tpc_requests_total{result=\"cancelled\"}"), 2.0);
+    assert_eq!(
+        served.metric("tpc_requests_total{result=\"cancelled\"}"),
+        2.0
+    );
 }
 
 #[test]
@@ -115,7 +120,10 @@ fn limits_have_their_statuses() {
 #[test]
 fn a_request_has_a_deadline() {
     let (_scratch, served) = served(&["-np", "1", "--timeout", "1"]);
-    let late = served.complete(&json!("a cat"), &json!({"max_tokens": 8000, "ignore_eos": true}));
+    let late = served.complete(
+        &json!("a cat"),
+        &json!({"max_tokens": 8000, "ignore_eos": true}),
+    );
     if late.status != 200 {
         late.error(504);
     }
@@ -125,11 +133,15 @@ fn a_request_has_a_deadline() {
 #[test]
 fn many_clients_share_few_slots() {
     let (_scratch, served) = served(&["-np", "2"]);
-    let expected = served.complete(&json!("a cat"), &json!({"max_tokens": 20})).ok();
+    let expected = served
+        .complete(&json!("a cat"), &json!({"max_tokens": 20}))
+        .ok();
     scope(|s| {
         for _ in 0..12 {
             s.spawn(|| {
-                let found = served.complete(&json!("a cat"), &json!({"max_tokens": 20})).ok();
+                let found = served
+                    .complete(&json!("a cat"), &json!({"max_tokens": 20}))
+                    .ok();
                 assert_eq!(found["choices"], expected["choices"]);
             });
         }
@@ -141,7 +153,10 @@ fn many_clients_share_few_slots() {
 fn a_hung_device_turns_health_to_503() {
     let scratch = Scratch::new();
     let model = worded(&scratch, "words.gguf", SPEC);
-    let hang = [("TPC_EMULATED_FAULT", "hang@4000"), ("TPC_LAUNCH_LIMIT", "60")];
+    let hang = [
+        ("TPC_EMULATED_FAULT", "hang@4000"),
+        ("TPC_LAUNCH_LIMIT", "60"),
+    ];
     let options = ["--executor", "emulated-cuda", "-c", "512", "-np", "1"];
     let served = Served::with_env(model.to_str().unwrap(), &options, &hang);
     assert_eq!(served.get("/health").status, 200);
@@ -159,10 +174,20 @@ fn a_hung_device_turns_health_to_503() {
         if n != decoded.0 {
             decoded = (n, Instant::now());
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "the device never hangs");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "the device never hangs"
+        );
         std::thread::sleep(Duration::from_millis(50));
     };
-    assert!(decoded.1.elapsed() < Duration::from_secs(5), "{:?}", decoded.1.elapsed());
-    assert!(hung["message"].as_str().unwrap().contains("a device hangs"), "{hung}");
+    assert!(
+        decoded.1.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        decoded.1.elapsed()
+    );
+    assert!(
+        hung["message"].as_str().unwrap().contains("a device hangs"),
+        "{hung}"
+    );
     served.complete(&json!("a"), &json!({})).error(503);
 }
