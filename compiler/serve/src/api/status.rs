@@ -75,7 +75,9 @@ pub(crate) fn model(app: &App, name: &str) -> Result<Response, ApiError> {
     let entry = entry(app)?;
     match entry["id"] == name {
         true => Ok(axum::Json(entry).into_response()),
-        false => Err(ApiError::not_found(format!("the server does not have the model {name:?}"))),
+        false => Err(ApiError::not_found(format!(
+            "the server does not have the model {name:?}"
+        ))),
     }
 }
 
