@@ -304,8 +304,10 @@ def with_template(model: str, template: Path) -> str:
     out = Path(tempfile.gettempdir()) / f"tpc-template-{template.stem}.gguf"
     if not out.exists():
         command = [sys.executable, "-m", "gguf.scripts.gguf_new_metadata", "--force"]
-        command += ["--chat-template-file", str(template), model, str(out)]
+        partial = out.with_suffix(f".{os.getpid()}")
+        command += ["--chat-template-file", str(template), model, str(partial)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        partial.rename(out)
     return str(out)
 
 
