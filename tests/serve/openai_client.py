@@ -407,7 +407,7 @@ def wrong_fields(c):
         "stream": ["yes"],
         "top_logprobs": [3, 1000],
         "presence_penalty": ["x"],
-        "messages": [[], "text", [7], [{}], [{"role": "user"}], [{"role": "nobody", "content": "x"}], [{"role": "user", "content": 7}]],
+        "messages": [[], "text", [7], [{}], [{"role": "user"}], [{"role": "user", "content": 7}]],
         "tools": [7, [7], [{"type": "function"}], [{"type": "function", "function": {}}]],
         "tool_choice": ["no such choice", 7],
         "response_format": [7, {}, {"type": "json_schema"}],

@@ -30,7 +30,7 @@ pub(crate) use completions::completions;
 pub(crate) use embeddings::embeddings;
 pub(crate) use error::ApiError;
 pub(crate) use fields::Fields;
-pub(crate) use status::{health, metrics, models, props, slots};
+pub(crate) use status::{health, metrics, model, models, props, slots};
 pub(crate) use text::{apply_template, detokenize, tokenize};
 
 /// Returns the version that answers name as `system_fingerprint`.

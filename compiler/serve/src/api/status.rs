@@ -63,11 +63,30 @@ pub(crate) fn metrics(app: &App) -> Response {
 
 /// Returns the served model in OpenAI's list.
 pub(crate) fn models(app: &App) -> Result<Response, ApiError> {
+    let entry = entry(app)?;
+    Ok(axum::Json(json!({ "object": "list", "data": [entry] })).into_response())
+}
+
+/// Returns the served model if it has this name.
+///
+/// # Errors
+/// Returns 404 for another name.
+pub(crate) fn model(app: &App, name: &str) -> Result<Response, ApiError> {
+    let entry = entry(app)?;
+    match entry["id"] == name {
+        true => Ok(axum::Json(entry).into_response()),
+        false => Err(ApiError::not_found(format!(
+            "the server does not have the model {name:?}"
+        ))),
+    }
+}
+
+fn entry(app: &App) -> Result<Value, ApiError> {
     let Some(served) = app.loaded() else {
         return Err(ApiError::unavailable("the model is being loaded"));
     };
     let model = &served.model;
-    let entry = json!({
+    Ok(json!({
         "id": model.name,
         "object": "model",
         "created": served.created,
@@ -78,8 +97,7 @@ pub(crate) fn models(app: &App) -> Result<Response, ApiError> {
             "n_vocab": model.n_vocab,
             "size": model.bytes,
         },
-    });
-    Ok(axum::Json(json!({ "object": "list", "data": [entry] })).into_response())
+    }))
 }
 
 /// Returns the server's properties, with llama.cpp's names.

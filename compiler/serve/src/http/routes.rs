@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -53,6 +53,10 @@ pub(crate) fn routes(app: Arc<App>) -> Router {
         .route(
             "/v1/models",
             get(|app: Shared| async move { api::models(&app.0) }),
+        )
+        .route(
+            "/v1/models/{*name}",
+            get(|app: Shared, name: Path<String>| async move { api::model(&app.0, &name.0) }),
         );
     for prefix in ["", "/v1"] {
         routes = routes

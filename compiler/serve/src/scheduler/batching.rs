@@ -101,6 +101,7 @@ impl<'m, 't> Scheduler<'m, 't> {
     /// Queues all new jobs. Waits for one if there is nothing to do. Returns false if all senders have gone.
     fn receive(&mut self, commands: &Receiver<Command>) -> bool {
         if self.slots.is_empty() && self.queue.is_empty() {
+            self.publish();
             match commands.recv() {
                 Ok(command) => self.take(command),
                 Err(_) => return false,
