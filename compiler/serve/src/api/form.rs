@@ -1,6 +1,6 @@
 //! The form of an answer to a chat: text, reasoning, and calls of tools.
 
-use tpc_text::{AnswerParser, Reasoning, Show, ToolFormat};
+use tpc_text::{AnswerParser, ChatTemplate, Reasoning, Show, ToolFormat};
 
 use super::tools::Tools;
 pub(crate) use tpc_text::Delta;
@@ -14,15 +14,19 @@ pub(crate) struct Form(Option<AnswerParser>);
 pub(crate) struct FormParser(Option<AnswerParser>);
 
 impl Form {
-    /// Returns the form of answers with the reasoning at this place.
-    pub(crate) fn new(format: ToolFormat, tools: &Tools, reasoning: Reasoning) -> Form {
-        // Answers of models without tools or reasoning stay as they are.
-        let is_text = tools.list().is_empty()
-            && (format == ToolFormat::Generic || reasoning == Reasoning::InContent);
-        match is_text && reasoning != Reasoning::Open {
-            true => Form(None),
-            false => Form(Some(AnswerParser::new(format, tools.list(), reasoning))),
-        }
+    /// Returns the form of a template's answers with the reasoning at this place.
+    pub(crate) fn new(template: &ChatTemplate, tools: &Tools, reasoning: Reasoning) -> Form {
+        let format = template.tool_format();
+        let separates = match reasoning {
+            Reasoning::InContent => false,
+            Reasoning::Separate => {
+                format == ToolFormat::Harmony || template.source().contains("think>")
+            }
+            Reasoning::Open => true,
+        };
+        // Other answers are text as it is.
+        let is_parsed = separates || !tools.list().is_empty();
+        Form(is_parsed.then(|| AnswerParser::new(format, tools.list(), reasoning)))
     }
 
     /// Returns the visibility of special tokens that the parser needs.

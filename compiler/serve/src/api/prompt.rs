@@ -32,7 +32,8 @@ pub(crate) fn chat_prompt(
     let tools = Tools::read(fields)?;
     let text = chat_text(served, fields, &tools)?;
     let tokenizer = &served.model.tokenizer;
-    let format = template(served)?.tool_format();
+    let template = template(served)?;
+    let format = template.tool_format();
     let reasoning = reasoning(fields, format, &text)?;
     let implied = tools.grammar(tokenizer, format, reasoning)?;
     let asked = match (constrain::grammar(fields)?, implied) {
@@ -50,7 +51,7 @@ pub(crate) fn chat_prompt(
         Some(asked) => asked.constraints(served, n)?,
         None => Vec::new(),
     };
-    let form = Form::new(format, &tools, reasoning);
+    let form = Form::new(template, &tools, reasoning);
     Ok(ChatPrompt {
         tokens: tokenizer.encode_prompt(&text),
         constraints,
