@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde_json::{Map, Value};
-use tpc_text::{ChatRequest, Constraint, Ending, Reasoning, Show, ToolFormat};
+use tpc_text::{ChatRequest, ChatTemplate, Constraint, Ending, Reasoning, Show, ToolFormat};
 
 use super::constrain;
 use super::error::ApiError;
@@ -34,7 +34,7 @@ pub(crate) fn chat_prompt(
     let tokenizer = &served.model.tokenizer;
     let template = template(served)?;
     let format = template.tool_format();
-    let reasoning = reasoning(fields, format, &text)?;
+    let reasoning = reasoning(fields, template, &text)?;
     let implied = tools.grammar(tokenizer, format, reasoning)?;
     let asked = match (constrain::grammar(fields)?, implied) {
         (Some(asked), Some(_)) if tools.is_required() => {
@@ -61,13 +61,21 @@ pub(crate) fn chat_prompt(
 }
 
 /// Returns the place of an answer's reasoning: `reasoning_format`, and the end of the prompt.
-fn reasoning(fields: &Fields, format: ToolFormat, prompt: &str) -> Result<Reasoning, ApiError> {
+fn reasoning(
+    fields: &Fields,
+    template: &ChatTemplate,
+    prompt: &str,
+) -> Result<Reasoning, ApiError> {
     const FIELD: &str = "reasoning_format";
     let given: Option<String> = fields.get(FIELD, "`auto` or `none`")?;
     match given.as_deref() {
         Some("none") => Ok(Reasoning::InContent),
         Some("auto" | "deepseek" | "deepseek-legacy") | None => {
-            Ok(Reasoning::after_prompt(format, prompt))
+            match Reasoning::after_prompt(template.tool_format(), prompt) {
+                // A grammar must not offer reasoning to a model that was not trained for it.
+                Reasoning::Separate if !reasons(template) => Ok(Reasoning::InContent),
+                found => Ok(found),
+            }
         }
         Some(other) => {
             let message = format!("`{FIELD}` must be `auto` or `none`, not {other:?}");
@@ -76,7 +84,14 @@ fn reasoning(fields: &Fields, format: ToolFormat, prompt: &str) -> Result<Reason
     }
 }
 
-fn template(served: &Served) -> Result<&tpc_text::ChatTemplate, ApiError> {
+/// True if a template has markers of reasoning.
+fn reasons(template: &ChatTemplate) -> bool {
+    let source = template.source();
+    let markers = ["think>", "THINK", "thought"];
+    template.tool_format() == ToolFormat::Harmony || markers.iter().any(|m| source.contains(m))
+}
+
+fn template(served: &Served) -> Result<&ChatTemplate, ApiError> {
     let template = served.model.template.as_ref();
     template.map_err(|d| ApiError::of_request("messages", d))
 }
