@@ -101,6 +101,8 @@ class Native(dict):
         na(f"the field `{key}` of /completion")
 
     def __contains__(self, key):
+        if key == "error":
+            return False
         return super().__contains__(key) or na(f"the field `{key}` of /completion")
 
 
