@@ -101,6 +101,8 @@ class Native(dict):
         na(f"the field `{key}` of /completion")
 
     def __contains__(self, key):
+        if key == "error":
+            return False
         return super().__contains__(key) or na(f"the field `{key}` of /completion")
 
 
@@ -206,8 +208,12 @@ class ServerProcess:
         for name, reason in NO_FIELD.items():
             if data.get(name):
                 na(reason)
+        if self.reasoning == "off" and "messages" in data:
+            data.setdefault("chat_template_kwargs", {"enable_thinking": False})
         if native:
             path = "/v1/completions"
+            # llama.cpp's test model never ends a text.
+            data.setdefault("ignore_eos", True)
             prompts = data.get("prompt")
             listed = prompts if isinstance(prompts, list) else [prompts]
             if any(isinstance(p, dict) for p in listed):
@@ -221,7 +227,7 @@ class ServerProcess:
             if asked is None or asked < 0:
                 asked = limit if limit is not None else (-1 if native else None)
             data["max_tokens"] = asked
-        if data.get("stream"):
+        if data.get("stream") and (native or "messages" in data):
             data.setdefault("stream_options", {"include_usage": True})
         return path, data, native
 

@@ -204,13 +204,19 @@ pub(crate) fn timings_json(usage: &Usage) -> Value {
         true => n as f64 / seconds,
         false => 0.0,
     };
+    let each = |n: usize, seconds: f64| match n > 0 {
+        true => seconds * 1e3 / n as f64,
+        false => 0.0,
+    };
     json!({
         "cache_n": usage.cached,
         "prompt_n": read,
         "prompt_ms": usage.prompt_seconds * 1e3,
+        "prompt_per_token_ms": each(read, usage.prompt_seconds),
         "prompt_per_second": rate(read, usage.prompt_seconds),
         "predicted_n": usage.answer,
         "predicted_ms": usage.answer_seconds * 1e3,
+        "predicted_per_token_ms": each(usage.answer.saturating_sub(1), usage.answer_seconds),
         "predicted_per_second": rate(usage.answer.saturating_sub(1), usage.answer_seconds),
         "draft_n": usage.drafted,
         "draft_n_accepted": usage.accepted,

@@ -29,7 +29,7 @@ pub(crate) async fn embeddings(
     match served.model.function {
         Function::Embeddings => {}
         Function::TokenEmbeddings => {
-            return Err(ApiError::unsupported(
+            return Err(ApiError::request(
                 "the server computes one vector per token; start it with a --pooling other than none",
             ));
         }

@@ -111,6 +111,11 @@ pub(crate) fn chat_text(
         return Err(ApiError::field("messages", "`messages` is empty"));
     }
     let variables: Option<Map<String, Value>> = fields.get("chat_template_kwargs", "an object")?;
+    // Some templates close the reasoning at once if the variable is missing.
+    let mut variables = variables.unwrap_or_default();
+    variables
+        .entry("enable_thinking")
+        .or_insert(Value::Bool(true));
     let generates = fields.flag("add_generation_prompt", true)?;
     let request = ChatRequest {
         messages: &messages,
@@ -120,7 +125,7 @@ pub(crate) fn chat_text(
             false => Ending::Message,
         },
         now: Some(SystemTime::now()),
-        variables: &variables.unwrap_or_default(),
+        variables: &variables,
     };
     let prompt = template(served)?.render_request(&served.model.tokenizer, &request);
     let prompt = prompt.map_err(|d| ApiError::of_request("messages", &d))?;

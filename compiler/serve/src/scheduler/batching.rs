@@ -78,7 +78,7 @@ impl<'m, 't> Scheduler<'m, 't> {
 
     /// Runs until the shutdown is complete or all senders of commands have gone.
     pub(crate) fn run(&mut self, commands: &Receiver<Command>) {
-        while self.receive(commands) && !self.shared.is_drained() {
+        while !self.shared.is_drained() && self.receive(commands) {
             self.drop_cancelled();
             self.admit();
             self.publish();
