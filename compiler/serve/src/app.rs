@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 
 use crate::admission::Refusal;
-use crate::api::ApiError;
+use crate::error::ApiError;
 use crate::model::Served;
 use crate::options::ServerOptions;
 use crate::scheduler::Command;

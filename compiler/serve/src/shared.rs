@@ -3,7 +3,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::admission::{Admission, AdmissionLimits};
 use crate::metrics::Metrics;
-use crate::scheduler::{Pulse, Snapshot};
+use crate::pulse::Pulse;
+use crate::snapshot::Snapshot;
 
 /// The state that the scheduler's thread and the requests' threads share.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 use tpc_text::{Constraint, Settings, Show, TokenRecord, Tokenizer};
 
-use super::error::ApiError;
 use super::parameters::Parameters;
 use crate::app::App;
+use crate::error::ApiError;
 use crate::model::Served;
 use crate::scheduler::{Command, Event, EventSender, Finish, Job, TokenOut, Usage};
 

@@ -9,7 +9,6 @@ use super::answer::{
     Answers, Question, Whole, chat_logprobs_json, collect, finish_name, timings_json, usage_json,
 };
 use super::caller::Caller;
-use super::error::ApiError;
 use super::fields::Fields;
 use super::form::{Delta, Form, FormParser};
 use super::message::{MessageBuilder, delta_json, is_call};
@@ -17,6 +16,7 @@ use super::parameters::{Parameters, chat_logprobs};
 use super::prompt::{ChatPrompt, chat_prompt};
 use super::stream::{Chunks, stream};
 use crate::app::App;
+use crate::error::ApiError;
 use crate::scheduler::{Event, Piece};
 
 /// Answers a chat.

@@ -11,11 +11,11 @@ use super::answer::{
 };
 use super::caller::Caller;
 use super::constrain;
-use super::error::ApiError;
 use super::fields::{Fields, shown};
 use super::parameters::{Parameters, completion_logprobs};
 use super::stream::{Chunks, stream};
 use crate::app::App;
+use crate::error::ApiError;
 use crate::model::Served;
 use crate::scheduler::{Event, Piece};
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 use tpc_grammar::Grammar;
 use tpc_text::Constraint;
 
-use super::error::ApiError;
 use super::fields::{Fields, shown};
+use crate::error::ApiError;
 use crate::model::Served;
 
 /// A grammar with the field that asks for it.

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 
 use super::caller::Caller;
 use super::completions::inputs;
-use super::error::ApiError;
 use super::fields::Fields;
 use crate::app::App;
+use crate::error::ApiError;
 use crate::model::Function;
 use crate::scheduler::{Command, EmbedJob};
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::error::ApiError;
+use crate::error::ApiError;
 
 /// The fields of a request's JSON object. Unknown fields are ignored, as OpenAI's clients expect.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The endpoints: parsing of requests and forms of answers.
 //!
-//! - `fields` and `parameters` read requests, `error` writes errors in OpenAI's form;
+//! - `fields` and `parameters` read requests, `crate::error` has errors in OpenAI's form;
 //! - `prompt` renders a chat with its `tools`, `form` and `message` give the form of its answer;
 //! - `constrain` reads the grammar of an answer;
 //! - `answer` sends jobs to the scheduler and collects answers, `stream` writes them as events;
@@ -13,7 +13,6 @@ mod chat;
 mod completions;
 mod constrain;
 mod embeddings;
-mod error;
 mod fields;
 mod form;
 mod message;
@@ -24,11 +23,11 @@ mod stream;
 mod text;
 mod tools;
 
+use crate::error::ApiError;
 pub(crate) use caller::Caller;
 pub(crate) use chat::chat;
 pub(crate) use completions::completions;
 pub(crate) use embeddings::embeddings;
-pub(crate) use error::ApiError;
 pub(crate) use fields::Fields;
 pub(crate) use status::{health, metrics, model, models, props, slots};
 pub(crate) use text::{apply_template, detokenize, tokenize};

@@ -3,9 +3,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use serde_json::Value;
 use tpc_text::{Markers, Settings, SpecialText};
 
-use super::error::ApiError;
 use super::fields::{Fields, shown};
 use crate::app::App;
+use crate::error::ApiError;
 use crate::model::Served;
 
 /// Maximum answers per request.

@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use tpc_text::{ChatRequest, ChatTemplate, Constraint, Ending, Reasoning, Show, ToolFormat};
 
 use super::constrain;
-use super::error::ApiError;
 use super::fields::Fields;
 use super::form::Form;
 use super::tools::Tools;
+use crate::error::ApiError;
 use crate::model::Served;
 
 /// A rendered chat with the form of its answer.

@@ -4,8 +4,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::error::ApiError;
 use crate::app::{App, Health};
+use crate::error::ApiError;
 use crate::model::Function;
 
 /// Returns 200 if the server answers requests, else 503 with the cause.

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tpc_text::{Markers, Show, SpecialText, Start};
 
 use super::completions::token;
-use super::error::ApiError;
 use super::fields::Fields;
 use super::prompt::chat_text;
 use super::tools::Tools;
 use crate::app::App;
+use crate::error::ApiError;
 
 /// Converts a text to tokens.
 pub(crate) async fn tokenize(app: Arc<App>, fields: Fields) -> Result<Response, ApiError> {

@@ -5,8 +5,8 @@ use tpc_grammar::Grammar;
 use tpc_text::{Reasoning, Tokenizer, ToolChoice, ToolFormat};
 
 use super::constrain::Asked;
-use super::error::ApiError;
 use super::fields::{Fields, shown};
+use crate::error::ApiError;
 
 /// Maximum number of tools, as OpenAI documents.
 const MOST: usize = 128;

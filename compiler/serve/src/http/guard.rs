@@ -1,10 +1,11 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, Method, Uri, header};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::api::ApiError;
 use crate::app::App;
+use crate::error::ApiError;
 
 /// Paths that need no key.
 const PUBLIC: [&str; 6] = [
@@ -65,6 +66,8 @@ fn find(keys: &[String], given: &[u8]) -> Option<usize> {
 
 /// Checks that a browser's request comes from the server's own page or an allowed origin. Other programs do not send an
 /// origin.
+///
+/// The own page must be at an address or at `localhost`: a foreign name may resolve to this machine (DNS rebinding).
 fn check_origin(allowed: &[String], headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
@@ -73,13 +76,23 @@ fn check_origin(allowed: &[String], headers: &HeaderMap) -> Result<(), ApiError>
     let host = headers.get(header::HOST).and_then(|h| h.to_str().ok());
     let own = origin
         .split_once("://")
-        .is_some_and(|(_, name)| host == Some(name));
+        .is_some_and(|(_, name)| host == Some(name) && is_address(name));
     match own || allowed.iter().any(|a| a == origin || a == "*") {
         true => Ok(()),
         false => Err(ApiError::forbidden(format!(
             "pages of {origin} may not call this server; start it with --cors-origin {origin} to allow them"
         ))),
     }
+}
+
+/// True if a host with an optional port is an IP address or `localhost`.
+fn is_address(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let bare = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
+    name == "localhost" || bare.unwrap_or(name).parse::<IpAddr>().is_ok()
 }
 
 /// Returns the headers that let a page of an allowed origin read an answer.
@@ -143,6 +156,14 @@ mod tests {
         assert!(check_origin(&[], &headers(&other)).is_err());
         let allowed = ["http://evil.example".to_owned()];
         assert!(check_origin(&allowed, &headers(&other)).is_ok());
+        let rebound = [
+            ("host", "evil.example:8080"),
+            ("origin", "http://evil.example:8080"),
+        ];
+        assert!(check_origin(&[], &headers(&rebound)).is_err());
+        for host in ["localhost:8080", "[::1]:8080", "192.168.0.7"] {
+            assert!(is_address(host), "{host}");
+        }
         let null = [("host", "127.0.0.1:8080"), ("origin", "null")];
         assert!(check_origin(&[], &headers(&null)).is_err());
     }

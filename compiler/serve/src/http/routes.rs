@@ -14,8 +14,9 @@ use tokio::time::timeout;
 
 use super::guard;
 use super::page::page;
-use crate::api::{self, ApiError, Caller, Fields};
+use crate::api::{self, Caller, Fields};
 use crate::app::App;
+use crate::error::ApiError;
 
 /// Time in which a client must send the body of a request.
 const BODY: Duration = Duration::from_secs(120);

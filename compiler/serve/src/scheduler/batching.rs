@@ -10,9 +10,9 @@ use super::job::{Command, Ended, Event, Finish, Job, Usage};
 use super::prefixes::{Prefixes, common};
 use super::queue::Queue;
 use super::reply::Reply;
-use super::snapshot::{SlotState, Snapshot};
 use crate::failure;
 use crate::shared::Shared;
+use crate::snapshot::{SlotState, Snapshot};
 
 /// Common tokens that make a job wait for another job's prompt instead of reading them twice.
 const WORTH_WAITING: usize = 64;

@@ -5,20 +5,15 @@
 //! - `prefixes` keeps computed texts for later requests;
 //! - `reply` turns a slot's tokens into text and finds `stops`;
 //! - `embedding` answers requests for embeddings;
-//! - `pulse` shows the watchdog whether a batch hangs; `snapshot` shows the slots to other threads.
 
 mod batching;
 mod embedding;
 mod job;
 mod prefixes;
-mod pulse;
 mod queue;
 mod reply;
-mod snapshot;
 mod stops;
 
 pub(crate) use batching::{Scheduler, Sizes};
 pub(crate) use embedding::embed;
 pub(crate) use job::{Command, EmbedJob, Event, EventSender, Finish, Job, Piece, TokenOut, Usage};
-pub(crate) use pulse::Pulse;
-pub(crate) use snapshot::Snapshot;

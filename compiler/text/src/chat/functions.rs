@@ -7,6 +7,7 @@ use std::time::SystemTime;
 use minijinja::value::{Kwargs, Value, from_args};
 use minijinja::{Environment, Error, ErrorKind, State};
 use regex::Regex;
+use serde_json::Map;
 
 use super::{date, json};
 
@@ -80,6 +81,22 @@ fn method(
 
 pub(super) fn strftime_now(now: SystemTime) -> Value {
     Value::from_function(move |format: String| date::strftime(now, &format))
+}
+
+/// Adds the dates that llama.cpp gives to templates: `date_string` (27 Nov 2026) and `datetime` (Nov 27 2026). Given
+/// variables take precedence.
+pub(super) fn with_dates(
+    variables: &Map<String, serde_json::Value>,
+    now: Option<SystemTime>,
+) -> Map<String, serde_json::Value> {
+    let mut out = variables.clone();
+    if let Some(now) = now {
+        for (name, format) in [("date_string", "%d %b %Y"), ("datetime", "%b %d %Y")] {
+            out.entry(name)
+                .or_insert_with(|| date::strftime(now, format).into());
+        }
+    }
+    out
 }
 
 pub(super) fn add(environment: &mut Environment<'static>) {

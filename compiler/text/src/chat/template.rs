@@ -9,7 +9,7 @@ use tpc_gguf::{GgufFile, Metadata};
 use super::abilities::Abilities;
 use super::conversation::{ChatRequest, Conversation, Ending, Prompt};
 use super::program::{Input, Program};
-use super::{messages, prefill, system};
+use super::{functions, messages, prefill, system};
 use crate::codes;
 use crate::tokenizer::Tokenizer;
 use crate::tools::{ToolFormat, generic};
@@ -178,12 +178,13 @@ impl ChatTemplate {
             messages = generic::as_text(messages, request.tools);
         }
         let tools = (reads_tools && !request.tools.is_empty()).then_some(request.tools);
+        let variables = functions::with_dates(request.variables, request.now);
         let input = Input {
             messages: &messages,
             tools,
             generation: request.ending == Ending::Answer,
             now: request.now,
-            variables: request.variables,
+            variables: &variables,
         };
         let unfinished = prefill::unfinished(&messages).filter(|_| input.generation);
         let (text, notes) = match unfinished {

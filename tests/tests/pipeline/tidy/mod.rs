@@ -29,7 +29,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 }
 
 /// The folder of every crate, after the crates that it depends on.
-const CRATES: [&str; 26] = [
+const CRATES: [&str; 28] = [
     "ir",
     "passes",
     "runtime",
@@ -52,6 +52,8 @@ const CRATES: [&str; 26] = [
     "compiler/artefact",
     "compiler/rpc",
     "compiler/engine",
+    "compiler/grammar",
+    "compiler/serve",
     "compiler/filetest",
     "compiler/cli",
     "docs/reference",

@@ -13,6 +13,8 @@ pub(crate) struct ApiError {
     code: Option<String>,
     /// Seconds after which the client may try again.
     retry_after: Option<u32>,
+    /// Tokens of a prompt that is too long, and of the context.
+    sizes: Option<[usize; 2]>,
 }
 
 impl ApiError {
@@ -24,6 +26,7 @@ impl ApiError {
             param: None,
             code: None,
             retry_after: None,
+            sizes: None,
         }
     }
 
@@ -48,6 +51,7 @@ impl ApiError {
         );
         ApiError {
             code: Some("context_length_exceeded".to_owned()),
+            sizes: Some([n, n_ctx]),
             ..ApiError::field(param, message)
         }
     }
@@ -168,14 +172,17 @@ impl ApiError {
 
     /// Returns the body.
     pub(crate) fn body(&self) -> Value {
-        json!({
-            "error": {
-                "message": self.message,
-                "type": self.kind,
-                "param": self.param,
-                "code": self.code,
-            }
-        })
+        let mut error = json!({
+            "message": self.message,
+            "type": self.kind,
+            "param": self.param,
+            "code": self.code,
+        });
+        if let Some([n, n_ctx]) = self.sizes {
+            error["n_prompt_tokens"] = n.into();
+            error["n_ctx"] = n_ctx.into();
+        }
+        json!({ "error": error })
     }
 }
 
