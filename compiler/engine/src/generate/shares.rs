@@ -28,6 +28,6 @@ mod tests {
         assert_eq!(shares([5, 6], 512), [5, 6]);
         assert_eq!(shares([7, 7, 7], 2), [1, 1, 0]);
         assert_eq!(shares([7], 0), [0]);
-        assert_eq!(shares([], 9), []);
+        assert_eq!(shares([], 9), [0_usize; 0]);
     }
 }

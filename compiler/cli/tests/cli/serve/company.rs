@@ -39,10 +39,11 @@ fn request(random: &mut Random) -> Json {
         .collect();
     let own = (0..1 + random.below(60)).map(|_| 3 + random.below(280));
     let prompt: Vec<usize> = prefix.into_iter().chain(own).collect();
+    let temperature = [0.0, 0.7, 1.5][random.below(3)];
     json!({
         "prompt": prompt,
         "max_tokens": 1 + random.below(24),
-        "temperature": [0.0, 0.7, 1.5][random.below(3)],
+        "temperature": temperature,
         "seed": random.below(1000),
         "logprobs": 3,
         "ignore_eos": random.below(2) == 0,
