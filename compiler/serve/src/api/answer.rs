@@ -8,7 +8,7 @@ use tpc_text::{Constraint, Settings, Show, TokenRecord, Tokenizer};
 use super::parameters::Parameters;
 use crate::app::App;
 use crate::error::ApiError;
-use crate::model::Served;
+use crate::model::{Function, Served};
 use crate::scheduler::{Command, Event, EventSender, Finish, Job, TokenOut, Usage};
 
 /// A request for answers to one or more prompts.
@@ -49,6 +49,11 @@ impl Answers {
         parameters: &Parameters,
         question: Question,
     ) -> Result<Answers, ApiError> {
+        if served.model.function != Function::Text {
+            let message =
+                "the server computes embeddings; start it without --embeddings for answers";
+            return Err(ApiError::unsupported(message));
+        }
         let n_ctx = served.model.n_ctx;
         for prompt in &question.prompts {
             if prompt.is_empty() {

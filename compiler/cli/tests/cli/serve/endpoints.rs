@@ -7,8 +7,12 @@ use crate::worded::worded;
 const SPEC: &str = "llama:layers=2,embd=64,heads=4,kv_heads=2,head_dim=16,ff=96,vocab=286,ctx=256";
 
 fn served(options: &[&str]) -> (Scratch, Served) {
+    served_with(SPEC, options)
+}
+
+fn served_with(spec: &str, options: &[&str]) -> (Scratch, Served) {
     let scratch = Scratch::new();
-    let model = worded(&scratch, "words.gguf", SPEC);
+    let model = worded(&scratch, "words.gguf", spec);
     let served = Served::start(model.to_str().unwrap(), options);
     (scratch, served)
 }
@@ -180,7 +184,8 @@ fn stops_biases_and_grammars_shape_answers() {
 
 #[test]
 fn a_required_tool_is_called() {
-    let (_scratch, served) = served(&[]);
+    // Each letter of the tool's description is a token.
+    let (_scratch, served) = served_with(&SPEC.replace("ctx=256", "ctx=2048"), &[]);
     let tool = json!({"type": "function", "function": {"name": "weather", "parameters": {
         "type": "object", "required": ["days"], "additionalProperties": false,
         "properties": {"days": {"enum": [1, 2]}},

@@ -143,5 +143,5 @@ fn wrong_options_are_refused() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     refuses(&run(&["--port", &port]), 2, "TPC0462");
-    refuses(&tpc(["serve", "/nonexistent.gguf"]), 2, "TPC0402");
+    refuses(&tpc(["serve", "/nonexistent.gguf"]), 2, "TPC0100");
 }

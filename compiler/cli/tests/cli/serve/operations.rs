@@ -154,7 +154,7 @@ fn a_hung_device_turns_health_to_503() {
     let scratch = Scratch::new();
     let model = worded(&scratch, "words.gguf", SPEC);
     let hang = [
-        ("TPC_EMULATED_FAULT", "hang@4000"),
+        ("TPC_EMULATED_FAULT", "hang@60"),
         ("TPC_LAUNCH_LIMIT", "60"),
     ];
     let options = ["--executor", "emulated-cuda", "-c", "512", "-np", "1"];
