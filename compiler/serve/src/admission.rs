@@ -40,7 +40,7 @@ impl Admission {
         }
     }
 
-    /// Admits `n` requests of a user together, or none.
+    /// Admits `n` requests of a user. Admits all of them or refuses all.
     pub(crate) fn admit(&self, user: &str, n: usize) -> Result<Vec<Ticket>, Refusal> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let own = counts.users.get(user).copied().unwrap_or(0);

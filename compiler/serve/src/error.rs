@@ -11,7 +11,7 @@ pub(crate) struct ApiError {
     message: String,
     param: Option<String>,
     code: Option<String>,
-    /// Seconds after which the client may try again.
+    /// Seconds before the client's next try.
     retry_after: Option<u32>,
     /// Tokens of a prompt that is too long, and of the context.
     sizes: Option<[usize; 2]>,

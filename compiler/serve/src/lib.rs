@@ -31,7 +31,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use codes::{CODES, NO_KEY};
+pub use codes::CODES;
 pub use model::{BitsPromise, Function, Model};
 pub use options::ServerOptions;
 pub use server::Server;

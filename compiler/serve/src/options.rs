@@ -1,7 +1,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use tpc_diag::Diagnostic;
 use tpc_text::Settings;
+
+use crate::codes;
 
 /// Options of a server.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct ServerOptions {
     pub origins: Vec<String>,
     /// True if the server has a web page.
     pub ui: bool,
+    /// Ends the process if a device hangs during a shutdown. The thread that runs the model cannot end then.
+    pub abandon: fn(),
 }
 
 impl ServerOptions {
@@ -57,6 +62,20 @@ impl ServerOptions {
             seed: None,
             origins: Vec::new(),
             ui: true,
+            abandon: || {},
         }
+    }
+
+    /// Returns a warning if other machines reach the server and it has no key.
+    pub fn open_to_all(&self) -> Option<Diagnostic> {
+        if self.address.ip().is_loopback() || !self.api_keys.is_empty() {
+            return None;
+        }
+        let message = format!(
+            "other machines can reach {}, and the server does not ask for a key",
+            self.address
+        );
+        let d = Diagnostic::new(&codes::NO_KEY, "--host", message);
+        Some(d.help("add --api-key KEY, or listen at 127.0.0.1"))
     }
 }

@@ -178,5 +178,5 @@ async fn signals(app: Arc<App>) {
     tokio::time::sleep(LAST_BATCH).await;
     // The scheduler's thread waits for a device, so the process can only end from here.
     tracing::error!("a device hangs: the process ends without it");
-    std::process::exit(1);
+    (app.options.abandon)();
 }

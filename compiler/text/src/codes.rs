@@ -76,7 +76,7 @@ tpc_ir::codes! {
     .cure("no action is needed; a system text in the user's message silences the note.");
 
     MESSAGES = error(
-        "TPC0575",
+        "TPC0464",
         "invalid chat message",
         "A message of a chat request lacks a field, has a field of another type, or has content other than text.",
     )
@@ -84,7 +84,7 @@ tpc_ir::codes! {
     .cure("correct the field that the message names.");
 
     TOOLS = error(
-        "TPC0576",
+        "TPC0465",
         "invalid tool",
         "A tool of a chat request is not a function with a name and a JSON schema.",
     )

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tpc_core::units::{Unit, quantity};
 use tpc_diag::{Diagnostic, codes};
 use tpc_engine::embed::{Normalisation, Pooling};
-use tpc_serve::{NO_KEY, ServerOptions};
+use tpc_serve::ServerOptions;
 
 use crate::args::PlacementArgs;
 use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
@@ -156,15 +156,8 @@ impl Args {
         let NetworkArgs { host, port, .. } = &self.server;
         let address = address(host, *port)?;
         let api_keys = self.keys()?;
-        if !address.ip().is_loopback() && api_keys.is_empty() {
-            let message = format!(
-                "{address} can be reached from other machines, and the server has no API key"
-            );
-            let d = Diagnostic::new(&NO_KEY, "--host", message);
-            output::diagnostic(&d.help("add --api-key KEY, or listen at 127.0.0.1"));
-        }
         let limits = &self.limits;
-        Ok(ServerOptions {
+        let options = ServerOptions {
             api_keys,
             alias: self.server.alias.clone(),
             max_body: limits.max_body,
@@ -179,8 +172,11 @@ impl Args {
             seed: self.sampling.given_seed(),
             origins: self.server.cors_origin.clone(),
             ui: !self.server.no_ui,
+            abandon: || std::process::exit(1),
             ..ServerOptions::new(address)
-        })
+        };
+        options.open_to_all().iter().for_each(output::diagnostic);
+        Ok(options)
     }
 
     fn keys(&self) -> Result<Vec<String>, Failure> {

@@ -14,7 +14,7 @@ use crate::scheduler::{Command, Event, EventSender, Finish, Job, TokenOut, Usage
 /// A request for answers to one or more prompts.
 pub(crate) struct Question {
     pub(crate) prompts: Vec<Vec<u32>>,
-    /// One constraint per answer, or none.
+    /// One constraint per answer; empty without a grammar.
     pub(crate) constraints: Vec<Box<dyn Constraint>>,
     pub(crate) record: Option<usize>,
     pub(crate) show: Show,

@@ -13,7 +13,7 @@ pub(crate) struct Caller {
 const LONGEST: usize = 64;
 
 impl Caller {
-    /// Returns the name by which the queue is fair: the key and the user that the request names, else the address.
+    /// Returns the user's name for the queue: the key and the request's user, or the address without a key.
     pub(crate) fn user(&self, named: Option<&str>) -> String {
         let own = match (self.key, self.ip) {
             (Some(key), _) => format!("key {key}"),

@@ -104,7 +104,7 @@ fn of_schema(field: &'static str, schema: &Value) -> Result<Grammar, ApiError> {
     Grammar::json_schema(schema).map_err(|d| ApiError::of_request(field, &d))
 }
 
-/// Reads a grammar: llama.cpp's GBNF, or Lark if the text says so in its first line (`%llguidance {}`).
+/// Reads a grammar: llama.cpp's GBNF, or Lark if the text begins with `%llguidance`.
 fn of_text(value: &Value) -> Result<Option<Grammar>, ApiError> {
     const FIELD: &str = "grammar";
     let text = value.as_str().ok_or_else(|| {

@@ -30,7 +30,7 @@ pub(crate) async fn embeddings(
         Function::Embeddings => {}
         Function::TokenEmbeddings => {
             return Err(ApiError::request(
-                "the server computes one vector per token; start it with a --pooling other than none",
+                "the server computes one vector per token; start it with --pooling mean, cls or last",
             ));
         }
         Function::Text => {

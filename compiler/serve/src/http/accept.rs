@@ -10,9 +10,9 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-/// Time in which a client must send the headers of a request, from the connection or the last answer on.
+/// Time limit for the headers of a request, from the connection or the last answer on.
 const HEADERS: Duration = Duration::from_secs(60);
-/// Time after the shutdown in which answers are written.
+/// Time limit for the last answers after the shutdown.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 /// Pause after a failed accept, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(50);

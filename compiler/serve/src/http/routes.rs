@@ -18,7 +18,7 @@ use crate::api::{self, Caller, Fields};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Time in which a client must send the body of a request.
+/// Time limit for the body of a request.
 const BODY: Duration = Duration::from_secs(120);
 
 /// Paths that monitors poll. The log omits their successes.

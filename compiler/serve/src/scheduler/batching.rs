@@ -98,7 +98,7 @@ impl<'m, 't> Scheduler<'m, 't> {
         }
     }
 
-    /// Queues all new jobs. Waits for one if there is nothing to do. Returns false if all senders have gone.
+    /// Queues all new jobs. Waits for one if all slots are idle. Returns false if all senders have gone.
     fn receive(&mut self, commands: &Receiver<Command>) -> bool {
         if self.slots.is_empty() && self.queue.is_empty() {
             self.publish();

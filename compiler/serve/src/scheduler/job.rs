@@ -28,7 +28,7 @@ pub(crate) struct Job {
     pub(crate) settings: Settings,
     /// The grammar of the answer.
     pub(crate) constraint: Option<Box<dyn Constraint>>,
-    /// Number of likeliest tokens to record per token; `None` to record nothing.
+    /// Number of likeliest tokens to record per token; `None` without records.
     pub(crate) record: Option<usize>,
     /// Maximum tokens of the answer; `None` if only the context limits it.
     pub(crate) max_tokens: Option<usize>,

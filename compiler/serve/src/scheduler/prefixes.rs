@@ -10,7 +10,7 @@ pub(super) struct IdleSequence {
     pub(super) text: Vec<u32>,
 }
 
-/// The computed texts that new requests can start from: those of idle sequences, and those in the store.
+/// The computed texts that new requests can start from: texts of idle sequences and of the store.
 pub(super) struct Prefixes {
     store: PrefixStore,
     /// Idle sequences; the longest idle first.
@@ -95,7 +95,7 @@ impl Prefixes {
         self.pause(slot);
     }
 
-    /// Sets the position at which a recurrent model's states are stored next.
+    /// Sets the next position for storing a recurrent model's states.
     pub(super) fn pause<S: TokenSink>(&self, slot: &mut Slot<'_, S>) {
         let last = slot.prompt.saturating_sub(1) / BLOCK * BLOCK;
         let step = STATE_BLOCKS * BLOCK;

@@ -9,7 +9,7 @@ use super::job::Job;
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: BTreeMap<String, VecDeque<Box<Job>>>,
-    /// The turn in which each waiting user was served last.
+    /// The last turn of each waiting user.
     served: BTreeMap<String, u64>,
     turn: u64,
 }
@@ -30,7 +30,7 @@ impl Queue {
         self.waiting.values().map(VecDeque::len).sum()
     }
 
-    /// Removes the jobs for which `gone` is true.
+    /// Keeps the jobs that `keep` accepts.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Job) -> bool) {
         for jobs in self.waiting.values_mut() {
             jobs.retain(|job| keep(job));

@@ -15,7 +15,7 @@ pub(super) enum Stopped {
 }
 
 impl StopMatcher {
-    /// Creates a matcher. Empty stop texts match nothing.
+    /// Creates a matcher. Ignores empty stop texts.
     pub(super) fn new(stops: Vec<String>) -> StopMatcher {
         StopMatcher {
             stops: stops.into_iter().filter(|s| !s.is_empty()).collect(),

@@ -377,6 +377,7 @@ const MODULES: [(&str, &[&str]); 27] = [
             "models",
             "tokenizer",
             "detokenizer",
+            "tools",
             "chat",
             "sampling",
         ],
