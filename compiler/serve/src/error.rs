@@ -5,7 +5,10 @@ use tpc_diag::Diagnostic;
 
 /// An error in OpenAI's form.
 #[derive(Clone, Debug)]
-pub(crate) struct ApiError {
+pub(crate) struct ApiError(Box<Details>);
+
+#[derive(Clone, Debug)]
+struct Details {
     status: StatusCode,
     kind: &'static str,
     message: String,
@@ -19,7 +22,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError {
+        ApiError(Box::new(Details {
             status,
             kind,
             message: message.into(),
@@ -27,15 +30,15 @@ impl ApiError {
             code: None,
             retry_after: None,
             sizes: None,
-        }
+        }))
     }
 
     /// Returns an error of the request's field `param`.
     pub(crate) fn field(param: impl Into<String>, message: impl Into<String>) -> ApiError {
-        ApiError {
+        ApiError(Box::new(Details {
             param: Some(param.into()),
-            ..ApiError::request(message)
-        }
+            ..*ApiError::request(message).0
+        }))
     }
 
     /// Returns an error of the whole request.
@@ -49,20 +52,20 @@ impl ApiError {
             "the prompt has {n} tokens, but a request may have at most {n_ctx} tokens with its answer; \
              send a shorter prompt, or start the server with a larger context (-c) or fewer slots (-np)"
         );
-        ApiError {
+        ApiError(Box::new(Details {
             code: Some("context_length_exceeded".to_owned()),
             sizes: Some([n, n_ctx]),
-            ..ApiError::field(param, message)
-        }
+            ..*ApiError::field(param, message).0
+        }))
     }
 
     /// Returns the error of a missing or wrong API key.
     pub(crate) fn unauthorised() -> ApiError {
         let message = "missing or wrong API key; send the header `Authorization: Bearer KEY`";
-        ApiError {
+        ApiError(Box::new(Details {
             code: Some("invalid_api_key".to_owned()),
-            ..ApiError::new(StatusCode::UNAUTHORIZED, "authentication_error", message)
-        }
+            ..*ApiError::new(StatusCode::UNAUTHORIZED, "authentication_error", message).0
+        }))
     }
 
     /// Returns the error of an unknown path.
@@ -108,23 +111,24 @@ impl ApiError {
     /// Returns the error of a user with too many requests.
     pub(crate) fn too_many(limit: usize) -> ApiError {
         let message = format!("this user already has {limit} requests in progress");
-        ApiError {
+        ApiError(Box::new(Details {
             retry_after: Some(1),
             code: Some("rate_limit_exceeded".to_owned()),
-            ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message)
-        }
+            ..*ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message).0
+        }))
     }
 
     /// Returns the error of a server that cannot answer now.
     pub(crate) fn unavailable(message: impl Into<String>) -> ApiError {
-        ApiError {
+        ApiError(Box::new(Details {
             retry_after: Some(1),
-            ..ApiError::new(
+            ..*ApiError::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "unavailable_error",
                 message,
             )
-        }
+            .0
+        }))
     }
 
     /// Returns the error of a fault of the server.
@@ -145,10 +149,10 @@ impl ApiError {
 
     /// Returns the error of a request with the message of a diagnostic.
     pub(crate) fn of_request(param: &str, d: &Diagnostic) -> ApiError {
-        ApiError {
+        ApiError(Box::new(Details {
             code: Some(d.code.id.to_owned()),
-            ..ApiError::field(param, text(d))
-        }
+            ..*ApiError::field(param, text(d)).0
+        }))
     }
 
     /// Returns the error of a failed model.
@@ -159,26 +163,26 @@ impl ApiError {
             }
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "server_error"),
         };
-        ApiError {
+        ApiError(Box::new(Details {
             code: Some(d.code.id.to_owned()),
-            ..ApiError::new(status, kind, text(d))
-        }
+            ..*ApiError::new(status, kind, text(d)).0
+        }))
     }
 
     /// Returns the message.
     pub(crate) fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// Returns the body.
     pub(crate) fn body(&self) -> Value {
         let mut error = json!({
-            "message": self.message,
-            "type": self.kind,
-            "param": self.param,
-            "code": self.code,
+            "message": self.0.message,
+            "type": self.0.kind,
+            "param": self.0.param,
+            "code": self.0.code,
         });
-        if let Some([n, n_ctx]) = self.sizes {
+        if let Some([n, n_ctx]) = self.0.sizes {
             error["n_prompt_tokens"] = n.into();
             error["n_ctx"] = n_ctx.into();
         }
@@ -195,8 +199,8 @@ fn text(d: &Diagnostic) -> String {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, axum::Json(self.body())).into_response();
-        if let Some(seconds) = self.retry_after {
+        let mut response = (self.0.status, axum::Json(self.body())).into_response();
+        if let Some(seconds) = self.0.retry_after {
             let value = HeaderValue::from(seconds);
             response.headers_mut().insert(header::RETRY_AFTER, value);
         }

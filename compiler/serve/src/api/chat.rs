@@ -69,7 +69,7 @@ pub(crate) async fn chat(
     let mut choices = Vec::new();
     for (index, whole) in wholes.into_iter().enumerate() {
         let ids = head.call_ids(index);
-        let mut out = choice(&app, &form, whole, &ids, record.is_some())?;
+        let mut out = choice(&app, &form, &whole, &ids, record.is_some())?;
         out["index"] = index.into();
         choices.push(out);
     }
@@ -111,7 +111,7 @@ impl Head {
 fn choice(
     app: &App,
     form: &Form,
-    whole: Whole,
+    whole: &Whole,
     ids: &str,
     records: bool,
 ) -> Result<Value, ApiError> {
@@ -151,7 +151,7 @@ struct ChatChunks {
 }
 
 impl ChatChunks {
-    fn chunk(&self, index: usize, delta: Value, finish: Option<&str>, logprobs: Value) -> Value {
+    fn chunk(&self, index: usize, delta: &Value, finish: Option<&str>, logprobs: &Value) -> Value {
         let mut out = self.head.json("chat.completion.chunk");
         out["choices"] = json!([{
             "index": index,
@@ -170,7 +170,7 @@ impl ChatChunks {
             && !std::mem::replace(begun, true)
         {
             let delta = json!({ "role": "assistant", "content": "" });
-            out.push(self.chunk(index, delta, None, Value::Null));
+            out.push(self.chunk(index, &delta, None, &Value::Null));
         }
     }
 
@@ -182,10 +182,10 @@ impl ChatChunks {
                 *calls = true;
             }
             let logprobs = logprobs.take().unwrap_or(Value::Null);
-            out.push(self.chunk(index, delta_json(delta, &ids), None, logprobs));
+            out.push(self.chunk(index, &delta_json(delta, &ids), None, &logprobs));
         }
         if let Some(logprobs) = logprobs.filter(|l| !l.is_null()) {
-            out.push(self.chunk(index, json!({}), None, logprobs));
+            out.push(self.chunk(index, &json!({}), None, &logprobs));
         }
     }
 }
@@ -212,7 +212,7 @@ impl Chunks for ChatChunks {
                     (Some(true), "stop") => "tool_calls",
                     (_, finish) => finish,
                 };
-                out.push(self.chunk(index, json!({}), Some(finish), Value::Null));
+                out.push(self.chunk(index, &json!({}), Some(finish), &Value::Null));
             }
             Event::Failed(_) => {}
         }

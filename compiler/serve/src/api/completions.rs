@@ -182,7 +182,7 @@ struct TextChunks {
 }
 
 impl TextChunks {
-    fn chunk(&self, index: usize, text: &str, logprobs: Value, finish: Option<&str>) -> Value {
+    fn chunk(&self, index: usize, text: &str, logprobs: &Value, finish: Option<&str>) -> Value {
         let mut out = self.head.clone();
         out["choices"] = json!([{
             "index": index,
@@ -202,7 +202,7 @@ impl Chunks for TextChunks {
         match event {
             Event::Started => match self.echoes.get_mut(index).map(std::mem::take) {
                 Some(echo) if !echo.is_empty() => {
-                    vec![self.chunk(index, &echo, Value::Null, None)]
+                    vec![self.chunk(index, &echo, &Value::Null, None)]
                 }
                 _ => Vec::new(),
             },
@@ -214,11 +214,11 @@ impl Chunks for TextChunks {
                     }
                     _ => Value::Null,
                 };
-                vec![self.chunk(index, &text, logprobs, None)]
+                vec![self.chunk(index, &text, &logprobs, None)]
             }
             Event::Ended(ended) => {
                 let finish = finish_name(&ended.finish);
-                vec![self.chunk(index, "", Value::Null, Some(finish))]
+                vec![self.chunk(index, "", &Value::Null, Some(finish))]
             }
             Event::Failed(_) => Vec::new(),
         }

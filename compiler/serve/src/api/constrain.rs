@@ -14,16 +14,16 @@ pub(crate) struct Asked {
     grammar: Grammar,
 }
 
+/// Reads the grammar of a field's value.
+type Reader = fn(&Value) -> Result<Option<Grammar>, ApiError>;
+
 /// Returns the grammar that a request asks for, if any.
 ///
 /// # Errors
 /// Returns an error that names the field if the grammar is unusable, or if two fields ask for one.
 pub(crate) fn grammar(fields: &Fields) -> Result<Option<Asked>, ApiError> {
     let mut found: Option<Asked> = None;
-    let all: [(
-        &'static str,
-        fn(&Value) -> Result<Option<Grammar>, ApiError>,
-    ); 3] = [
+    let all: [(&'static str, Reader); 3] = [
         ("response_format", response_format),
         ("json_schema", |schema| {
             of_schema("json_schema", schema).map(Some)
