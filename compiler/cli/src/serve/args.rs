@@ -172,7 +172,7 @@ impl Args {
             seed: self.sampling.given_seed(),
             origins: self.server.cors_origin.clone(),
             ui: !self.server.no_ui,
-            abandon: || std::process::exit(1),
+            abandon: || output::leave(1),
             ..ServerOptions::new(address)
         };
         options.open_to_all().iter().for_each(output::diagnostic);
