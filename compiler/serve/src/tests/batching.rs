@@ -148,3 +148,36 @@ fn a_model_that_keeps_failing_turns_health_to_503() {
         panic!("/health stays at 200");
     });
 }
+
+#[test]
+fn a_hung_device_turns_health_to_503_within_five_seconds() {
+    let hanging = Oracle {
+        hangs: Some((20, Duration::from_secs(7))),
+        ..Oracle::default()
+    };
+    run(hanging, Setup::default(), |server| async move {
+        let first = server.clone();
+        let body = json!({"prompt": [260], "max_tokens": 60, "ignore_eos": true});
+        let open = tokio::spawn(async move { first.post("/v1/completions", &body, 200).await });
+        let begun = std::time::Instant::now();
+        let message = loop {
+            let (status, text) = server.send("GET", "/health", Vec::new()).await;
+            if status.as_u16() == 503 {
+                break String::from_utf8_lossy(&text).into_owned();
+            }
+            assert!(
+                begun.elapsed() < Duration::from_secs(5),
+                "/health stays at 200"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert!(message.contains("a device hangs"), "{message}");
+        server
+            .post("/v1/completions", &completion(&[261], 2), 503)
+            .await;
+        // The batch ends after all, and the answer is complete.
+        open.await.expect("an answer");
+        let (status, _) = server.send("GET", "/health", Vec::new()).await;
+        assert_eq!(status.as_u16(), 200);
+    });
+}

@@ -18,6 +18,8 @@ pub(super) struct Oracle {
     pub(super) batches: Vec<usize>,
     /// Time of a batch.
     pub(super) time: Duration,
+    /// The batch that hangs, and its time.
+    pub(super) hangs: Option<(usize, Duration)>,
     /// The first batch that fails, and the number of failing batches.
     pub(super) fails: Option<(usize, usize)>,
 }
@@ -40,6 +42,9 @@ impl Decoder for Oracle {
         std::thread::sleep(self.time);
         self.batches.push(batch.tokens.len());
         let n = self.batches.len();
+        if let Some((_, time)) = self.hangs.filter(|(batch, _)| *batch == n) {
+            std::thread::sleep(time);
+        }
         if self
             .fails
             .is_some_and(|(from, count)| (from..from + count).contains(&n))
