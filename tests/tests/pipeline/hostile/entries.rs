@@ -82,6 +82,13 @@ const ENTRIES: &[(&str, &str, Input)] = &[
     ("run", "prompts", Input::Text),
     ("run", "file", Input::Text),
     ("run", "model_draft", Input::Gguf),
+    // A server does not end, and `run` reads these files with the same code.
+    ("serve", "model", Input::Elsewhere),
+    ("serve", "weights", Input::Elsewhere),
+    ("serve", "api_key_file", Input::Elsewhere),
+    ("serve", "model_draft", Input::Elsewhere),
+    ("serve", "dump_on_fault", Input::Elsewhere),
+    ("serve", "topology", Input::Elsewhere),
     ("bench", "model", Input::Gguf),
     ("bench", "weights", Input::Gguf),
     ("bench", "dump_on_fault", Input::Written),
