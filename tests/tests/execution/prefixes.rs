@@ -186,7 +186,7 @@ fn alone(plan: &Plan, text: &[u32]) -> Vec<TokenBits> {
     run.begin(0, text);
     let mut out = Vec::new();
     while run.at(0) < READ {
-        // Other chunks than those of the shared session.
+        // Chunks of another size than in the shared session.
         let n = 7.min(READ - run.at(0));
         out.extend(run.read(&[(0, n)]));
     }

@@ -86,8 +86,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let file = &opened.file;
     let embedder = Embedder::new(
         file,
-        asked.pooling,
-        asked.embd_normalize,
+        asked.vectors.pooling,
+        asked.vectors.embd_normalize,
         ready.bidirectional,
     )?;
     let loader = Loader {
@@ -171,7 +171,7 @@ fn print(asked: &EmbeddingArgs, whole: &str, vectors: &[Vec<f32>]) -> Result<(),
 }
 
 fn line(asked: &EmbeddingArgs, vector: &[f32]) -> String {
-    let number = |x: &f32| match asked.embd_normalize {
+    let number = |x: &f32| match asked.vectors.embd_normalize {
         Normalisation::MaxAbsolute => format!("{x:.0}"),
         Normalisation::None | Normalisation::Norm(_) => format!("{x:.6}"),
     };

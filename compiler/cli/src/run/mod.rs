@@ -39,7 +39,6 @@ pub(super) use args::Args;
 use args::MaxTokens;
 use asker::{Asker, tokenizer};
 use chat::Ended;
-pub(crate) use embedding_args::{normalisation, pooling};
 pub(crate) use embeddings::Output;
 use finish::{StreamSlot, finish, finish_in};
 use interrupt::{INTERRUPTED, Interrupt};

@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use tpc_core::units::{Unit, quantity};
 use tpc_diag::{Diagnostic, codes};
-use tpc_engine::embed::{Normalisation, Pooling};
 use tpc_serve::ServerOptions;
 
 use crate::args::PlacementArgs;
 use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
-use crate::generation::{DraftArgs, DraftOptions, SamplingArgs};
+use crate::generation::{DraftArgs, DraftOptions, PoolingArgs, SamplingArgs};
 use crate::input;
 use crate::output::{self, Failure};
-use crate::run::{normalisation, pooling};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -27,18 +25,8 @@ pub(crate) struct Args {
     /// Serve embeddings instead of answers.
     #[arg(long, visible_alias = "embedding")]
     pub(super) embeddings: bool,
-    /// Pooling of a text's tokens: none, mean, cls, last or rank [default: the file's].
-    #[arg(long, value_name = "TYPE", value_parser = pooling, requires = "embeddings")]
-    pub(super) pooling: Option<Pooling>,
-    /// Normalisation of embeddings: -1 none, 0 largest absolute value 32760, 1 taxicab, 2 Euclidean, above 2 p-norm.
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "2",
-        value_parser = normalisation,
-        allow_hyphen_values = true
-    )]
-    pub(super) embd_normalize: Normalisation,
+    #[command(flatten)]
+    pub(super) vectors: PoolingArgs,
     #[command(flatten)]
     pub(super) drafts: DraftArgs,
     #[command(flatten)]

@@ -182,8 +182,8 @@ impl Parts<'_> {
         let Parts { args, ready, .. } = self;
         let embedder = Embedder::new(
             &self.opened.file,
-            args.pooling,
-            args.embd_normalize,
+            args.vectors.pooling,
+            args.vectors.embd_normalize,
             ready.bidirectional,
         )?;
         let batch = ready.ubatch.min(ready.outputs.unwrap_or(usize::MAX)).max(1);

@@ -1,6 +1,6 @@
 //! The formats of tool calls, recognised from chat templates.
 
-/// A format in which a model writes tool calls.
+/// A model's format of tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToolFormat {
     /// `<tool_call>{"name": …, "arguments": …}</tool_call>`: Hermes, Qwen 2.5, Qwen 3.

@@ -1,4 +1,4 @@
-//! Tool calls: the formats in which models write them.
+//! Formats of tool calls.
 //!
 //! - `format` recognises a model's format from its chat template; `shape` has the format's markers.
 //! - `generic` describes tools in a system message, for templates that do not read tools.
