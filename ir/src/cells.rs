@@ -1,7 +1,10 @@
-//! KV-cache cells shared by several sequences.
+//! KV-cache cells shared by several sequences, and cells divided among devices.
 //!
 //! Kernels read cells in blocks and sum in cell order. Each sequence owns whole blocks, in token order, so its sums
 //! are the same as when it runs alone.
+
+use crate::interval::Interval;
+use crate::op::{Attr, AttrError, AttrReader, Attrs, require};
 
 /// Cells per block that kernels read together.
 pub const CELL_BLOCK: usize = 64;
@@ -20,6 +23,80 @@ pub const fn cache_cells(each: u64, parts: u64) -> u64 {
     }
 }
 
+/// Parts of a KV cache that is divided by cells: block `b` of [`CELL_BLOCK`] cells belongs to part `b mod of`.
+///
+/// A device stores the blocks of parts `first .. first + count`, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CellParts {
+    /// First part.
+    pub first: u64,
+    /// Number of parts.
+    pub count: u64,
+    /// Number of parts of the whole cache.
+    pub of: u64,
+}
+
+impl CellParts {
+    /// Returns all of `of` parts.
+    #[must_use]
+    pub const fn all(of: u64) -> CellParts {
+        CellParts {
+            first: 0,
+            count: of,
+            of,
+        }
+    }
+
+    /// Returns the position of a cell of the whole cache among the cells of these parts; `None` for a cell of another
+    /// part.
+    #[must_use]
+    pub const fn local(&self, cell: u64) -> Option<u64> {
+        let block = CELL_BLOCK as u64;
+        let (round, part) = (cell / block / self.of, cell / block % self.of);
+        if part < self.first || part - self.first >= self.count {
+            return None;
+        }
+        Some((round * self.count + part - self.first) * block + cell % block)
+    }
+
+    /// Returns the cell of the whole cache at a position among the cells of these parts.
+    #[must_use]
+    pub const fn global(&self, local: u64) -> u64 {
+        let block = CELL_BLOCK as u64;
+        let (round, part) = (local / block / self.count, local / block % self.count);
+        (round * self.of + self.first + part) * block + local % block
+    }
+
+    pub(crate) fn attrs(&self, out: &mut Attrs) {
+        let held = Interval {
+            start: self.first,
+            len: self.count,
+        };
+        out.push(("cell_parts", Attr::Interval(held)));
+        out.push(("of", Attr::from(self.of)));
+    }
+
+    pub(crate) fn parse(attrs: &mut AttrReader) -> Result<Option<CellParts>, AttrError> {
+        let Some(held) = attrs.interval("cell_parts")? else {
+            return Ok(None);
+        };
+        let of = require("of", attrs.int("of")?)?;
+        // A larger number would let the sizes of hostile text overflow.
+        let fits = held.len > 0 && held.end() <= of && of <= 1 << 16;
+        match fits {
+            true => Ok(Some(CellParts {
+                first: held.start,
+                count: held.len,
+                of,
+            })),
+            false => Err(AttrError::Kind {
+                name: "cell_parts",
+                expected: "a non-empty range of at most 65536 parts",
+            }),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +108,33 @@ mod tests {
         assert_eq!(cache_cells(128, 3), 384);
         assert_eq!(cache_cells(0, 2), 128);
         assert_eq!(cache_cells(u64::MAX, 2), u64::MAX);
+    }
+
+    #[test]
+    fn every_cell_has_one_owner_and_comes_back() {
+        for of in 1..6_u64 {
+            for cell in 0..64 * of * 3 {
+                let owners: Vec<u64> = (0..of)
+                    .filter(|&first| {
+                        let part = CellParts {
+                            first,
+                            count: 1,
+                            of,
+                        };
+                        part.local(cell).is_some_and(|l| part.global(l) == cell)
+                    })
+                    .collect();
+                assert_eq!(owners, [cell / 64 % of]);
+            }
+        }
+        let two = CellParts {
+            first: 1,
+            count: 2,
+            of: 4,
+        };
+        let held: Vec<u64> = (0..1024).filter(|&c| two.local(c).is_some()).collect();
+        let local: Vec<u64> = held.iter().filter_map(|&c| two.local(c)).collect();
+        assert_eq!(local, (0..held.len() as u64).collect::<Vec<_>>());
+        assert!(held.iter().zip(&local).all(|(&c, &l)| two.global(l) == c));
     }
 }

@@ -57,6 +57,14 @@ impl Symbol {
         }
     }
 
+    /// True for numbers of KV-cache cells.
+    pub const fn counts_cells(self) -> bool {
+        matches!(
+            self,
+            Symbol::NKv | Symbol::NKvSwa | Symbol::NCtx | Symbol::NCtxSwa
+        )
+    }
+
     /// Returns the symbol of that name.
     pub fn from_name(name: &str) -> Option<Symbol> {
         Symbol::ALL.into_iter().find(|s| s.name() == name)
@@ -69,12 +77,22 @@ const N: usize = Symbol::ALL.len();
 const MAX_MONOMIALS: usize = 64;
 
 /// A value per symbol, for one batch.
+///
+/// Graphs with caches divided by cells count cells in [units](crate::Graph::cell_unit). Bindings of such graphs have the
+/// same unit: [`Self::with`] takes cells and rounds up to whole units, and [`Self::get`] returns cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bindings([u64; N]);
+pub struct Bindings {
+    /// Values; numbers of cells are in units.
+    values: [u64; N],
+    unit: u64,
+}
 
 impl Default for Bindings {
     fn default() -> Self {
-        Bindings([1; N])
+        Bindings {
+            values: [1; N],
+            unit: 1,
+        }
     }
 }
 
@@ -82,13 +100,45 @@ impl Bindings {
     /// Replaces the value of `symbol`.
     #[must_use]
     pub fn with(mut self, symbol: Symbol, value: u64) -> Self {
-        self.0[symbol as usize] = value;
+        self.values[symbol as usize] = match symbol.counts_cells() {
+            true => value.div_ceil(self.unit),
+            false => value,
+        };
         self
     }
 
     /// Returns the value of `symbol`.
     pub fn get(&self, symbol: Symbol) -> u64 {
-        self.0[symbol as usize]
+        match symbol.counts_cells() {
+            true => self.count(symbol).saturating_mul(self.unit),
+            false => self.count(symbol),
+        }
+    }
+
+    /// Returns the same sizes with cells counted in units of `unit` cells, rounded up.
+    #[must_use]
+    pub fn in_units(self, unit: u64) -> Bindings {
+        if self.unit == unit.max(1) {
+            return self;
+        }
+        let mut out = Bindings {
+            unit: unit.max(1),
+            ..self
+        };
+        for symbol in Symbol::ALL {
+            out = out.with(symbol, self.get(symbol));
+        }
+        out
+    }
+
+    /// Returns the value of `symbol` in a size: numbers of cells are in units.
+    pub fn count(&self, symbol: Symbol) -> u64 {
+        self.values[symbol as usize]
+    }
+
+    /// Returns [`Self::count`] of every symbol, in order.
+    pub fn counts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.values.iter().copied()
     }
 }
 
@@ -370,6 +420,23 @@ impl Dim {
         Dim::from_monomials(out)
     }
 
+    /// Returns the size with numbers of cells counted in units of `unit` cells; `None` on overflow.
+    pub fn in_units(&self, unit: u64) -> Option<Dim> {
+        if self.as_const().is_some() {
+            return Some(self.clone());
+        }
+        let unit = i64::try_from(unit).ok()?;
+        let mut out = self.monomials()?;
+        for t in &mut out {
+            for s in Symbol::ALL.into_iter().filter(|s| s.counts_cells()) {
+                for _ in 0..t.powers[s as usize] {
+                    t.coeff = t.coeff.checked_mul(unit)?;
+                }
+            }
+        }
+        Dim::from_monomials(out)
+    }
+
     /// Returns the largest constant that always divides this size; 0 for the size 0.
     pub fn content(&self) -> u64 {
         match &self.0 {
@@ -413,7 +480,7 @@ impl Dim {
         let mut sum: i128 = 0;
         for t in self.symbolic() {
             let mut p = i128::from(t.coeff);
-            for (power, value) in t.powers.iter().zip(bindings.0) {
+            for (power, value) in t.powers.iter().zip(bindings.counts()) {
                 for _ in 0..*power {
                     p = p.checked_mul(i128::from(value))?;
                 }
@@ -457,7 +524,7 @@ impl Dim {
 }
 
 fn monomial_max(powers: &[u8; N], most: &Bindings) -> Option<i128> {
-    let of = |s: Symbol| (powers[s as usize], i128::from(most.get(s)));
+    let of = |s: Symbol| (powers[s as usize], i128::from(most.count(s)));
     let mut product: i128 = 1;
     let mut times = |value: i128, power: u8| -> Option<()> {
         for _ in 0..power {
@@ -484,10 +551,10 @@ fn monomial_min(powers: &[u8; N], most: &Bindings) -> Option<i128> {
     let mut product: i128 = 1;
     for s in Symbol::ALL {
         let least = match s {
-            Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => i128::from(most.get(s)),
+            Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => i128::from(most.count(s)),
             Symbol::NOutputs => 0,
             Symbol::NTokens | Symbol::NKv | Symbol::NKvSwa | Symbol::NSeqs | Symbol::NSeqTokens => {
-                i128::from(most.get(s).min(1))
+                i128::from(most.count(s).min(1))
             }
         };
         for _ in 0..powers[s as usize] {

@@ -60,6 +60,16 @@ impl Output {
     }
 }
 
+/// The number of cells per unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellUnit(pub u64);
+
+impl Default for CellUnit {
+    fn default() -> Self {
+        CellUnit(1)
+    }
+}
+
 /// A program at any [stage](crate::verify::stage).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
@@ -71,6 +81,9 @@ pub struct Graph {
     pub groups: Vec<GroupData>,
     /// Classes of split factors.
     pub classes: Vec<ClassData>,
+    /// The number of cells that `n_kv`, `n_ctx`, `n_kv_swa` and `n_ctx_swa` count as one; 1 unless caches are divided by
+    /// cells.
+    pub cell_unit: CellUnit,
     values: Vec<ValueData>,
     insts: Vec<InstData>,
     /// Results of the model and new contents of states.
@@ -84,6 +97,36 @@ impl Graph {
             name: name.into(),
             ..Graph::default()
         }
+    }
+
+    /// Returns a graph without instructions, with the name and the unit of cells of this graph.
+    #[must_use]
+    pub fn without_insts(&self) -> Graph {
+        Graph {
+            name: self.name.clone(),
+            cell_unit: self.cell_unit,
+            ..Graph::default()
+        }
+    }
+
+    /// Returns the graph with cells counted in units of `unit` cells; `None` on overflow, or if the graph already counts
+    /// units.
+    #[must_use]
+    pub fn in_units(&self, unit: u64) -> Option<Graph> {
+        if self.cell_unit != CellUnit::default() {
+            return None;
+        }
+        let mut out = self.clone();
+        out.cell_unit = CellUnit(unit);
+        for value in &mut out.values {
+            for dim in &mut value.ty.dims {
+                *dim = dim.in_units(unit)?;
+            }
+        }
+        for inst in &mut out.insts {
+            inst.op = inst.op.map_dims(&mut |dim| dim.in_units(unit))?;
+        }
+        Some(out)
     }
 
     /// Reserves capacity.

@@ -36,12 +36,12 @@ pub mod verify;
 pub mod window;
 
 pub use budget::{Budget, BudgetExceeded, OpLocation, Resource};
-pub use cells::{CELL_BLOCK, cache_cells};
+pub use cells::{CELL_BLOCK, CellParts, cache_cells};
 pub use code::{Code, Severity};
 pub use dims::{Bindings, Dim, Symbol};
 pub use dtype::DType;
 pub use entity::{Arena, Buffer, Class, Device, Group, Inst, Launch, Value};
-pub use graph::{Graph, InstData, MAX_LAYER, Output, ValueData};
+pub use graph::{CellUnit, Graph, InstData, MAX_LAYER, Output, ValueData};
 pub use interval::Interval;
 pub use op::Op;
 pub use place::{DeviceData, GroupData, Place};

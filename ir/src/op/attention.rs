@@ -210,6 +210,10 @@ fn alibi_attrs(max_bias: f32, heads: Option<&HeadWindow>, out: &mut Attrs) {
 ///
 /// Operands: `q: [dk, n_tokens, H]`, `k: [dk, n_kv, Hk]`, `v: [dv, n_kv, Hk]`, `mask: [n_kv, n_tokens]`, and
 /// optionally `sinks: [H]` (a logit per head, only in the denominator). The result is `[dv, H, n_tokens]`.
+///
+/// With `lse`, a row of the result has one more element: the natural logarithm of the sum of the exponentials of its
+/// scores. For a row without visible cells, it is −∞ and the other elements are 0. [`MergeAttn`](super::MergeAttn)
+/// joins such rows.
 #[derive(Clone, Debug)]
 pub struct FlashAttn {
     /// Factor on the dot products.
@@ -220,9 +224,11 @@ pub struct FlashAttn {
     pub softcap: f32,
     /// The heads that this device holds; `None` for all heads or without ALiBi.
     pub heads: Option<HeadWindow>,
+    /// True if each row ends with its log-sum-exp.
+    pub lse: bool,
 }
 
-eq_by_bits!(FlashAttn { scale, max_bias, softcap; heads });
+eq_by_bits!(FlashAttn { scale, max_bias, softcap; heads, lse });
 
 impl OpDef for FlashAttn {
     const NAMES: &'static [&'static str] = &["flash_attn"];
@@ -234,6 +240,9 @@ impl OpDef for FlashAttn {
             out.push(("softcap", Attr::Float(self.softcap)));
         }
         alibi_attrs(self.max_bias, self.heads.as_ref(), &mut out);
+        if self.lse {
+            out.push(("lse", Attr::from(1)));
+        }
         out
     }
 
@@ -243,6 +252,16 @@ impl OpDef for FlashAttn {
             max_bias: attrs.float("max_bias")?.unwrap_or(0.0),
             softcap: attrs.float("softcap")?.unwrap_or(0.0),
             heads: HeadWindow::parse(attrs)?,
+            lse: match attrs.int("lse")? {
+                None | Some(0) => false,
+                Some(1) => true,
+                Some(_) => {
+                    return Err(AttrError::Kind {
+                        name: "lse",
+                        expected: "0 or 1",
+                    });
+                }
+            },
         })
     }
 
@@ -280,13 +299,13 @@ impl OpDef for FlashAttn {
         check_equal("tokens of q and mask", &q.dims[1], &mask.dims[1])?;
         check_equal("streams of q and k", &q.dims[3], &k.dims[3])?;
         check_equal("streams of k and v", &k.dims[3], &v.dims[3])?;
-        Ok(f32_of([
-            v.dims[0].clone(),
-            q.dims[2].clone(),
-            q.dims[1].clone(),
-            q.dims[3].clone(),
-        ])
-        .into())
+        let row = match self.lse {
+            true => v.dims[0]
+                .checked_add(&Dim::ONE)
+                .ok_or(TypeError::Overflow)?,
+            false => v.dims[0].clone(),
+        };
+        Ok(f32_of([row, q.dims[2].clone(), q.dims[1].clone(), q.dims[3].clone()]).into())
     }
 
     fn head_groupings(&self) -> &'static [HeadGrouping] {
@@ -307,13 +326,15 @@ impl OpDef for FlashAttn {
             .eq(opd(1, 3), opd(2, 3))
             .eq(opd(3, 0), opd(1, 1))
             .eq(opd(3, 1), opd(0, 1))
-            .eq(opd(2, 0), res(0))
             .eq(opd(0, 2), res(1))
             .eq(opd(0, 1), res(2))
             .eq(opd(0, 3), res(3))
             .role(Role::Whole, opd(0, 0))
-            .role(Role::Whole, opd(1, 1))
-            .linear(Linearity::PerOperand(vec![2]));
+            .role(Role::Whole, opd(1, 1));
+        rule = match self.lse {
+            true => rule.role(Role::Whole, opd(2, 0)).role(Role::Whole, res(0)),
+            false => (rule.eq(opd(2, 0), res(0))).linear(Linearity::PerOperand(vec![2])),
+        };
         let (h, hk) = (&operands[0].dims[2], &operands[1].dims[2]);
         rule = match h.checked_div(hk) {
             Some(g) if !g.is_one() => {

@@ -3,10 +3,12 @@ use super::bits::eq_by_bits;
 use super::block::BlockInput;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
-use super::rule::{Rule, Slot};
+use super::rows::cells_axis;
+use super::rule::{Rule, Slot, res};
 use super::types::{InferredTypes, TypeError, check_finite, expect_operands};
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
+use crate::cells::CellParts;
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::interval::Interval;
@@ -19,12 +21,13 @@ fn no_operands(operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
 
 /// Returns the intervals per axis that a device holds; `Some(None)` for the whole tensor. An axis of run-time size is
 /// whole and has an empty list.
-fn local_parts(ctx: &LocalCtx<'_>) -> Option<Option<Vec<Vec<Interval>>>> {
+fn local_parts(ctx: &LocalCtx<'_>, by_cells: bool) -> Option<Option<Vec<Vec<Interval>>>> {
     let t = ctx.results[0];
-    if !t.sharding.is_split() {
+    let symbolic = |a: usize| t.ty.dims[a].as_const().is_none();
+    if !(0..4).any(|a| t.sharding.axes[a].is_some() && !(by_cells && symbolic(a))) {
         return Some(None);
     }
-    let whole = |a: usize| t.sharding.axes[a].is_none() && t.ty.dims[a].as_const().is_none();
+    let whole = |a: usize| symbolic(a) && (by_cells || t.sharding.axes[a].is_none());
     (0..4)
         .map(|a| match ctx.intervals(Slot::Result(0), a) {
             None if whole(a) => Some(Vec::new()),
@@ -73,7 +76,7 @@ macro_rules! stored_op {
             fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
                 Some($op {
                     $name: self.$name.clone(),
-                    parts: local_parts(ctx)?,
+                    parts: local_parts(ctx, false)?,
                 })
             }
 
@@ -365,6 +368,85 @@ pub struct State {
     /// The stored intervals of each axis; `None` for the whole state. An axis of run-time size is whole and has an
     /// empty list.
     pub parts: Option<Vec<Vec<Interval>>>,
+    /// The stored parts of the cells, which the last axis counts; `None` if the state is not divided by cells.
+    pub cells: Option<CellParts>,
 }
 
-stored_op!(State, "state", name);
+impl State {
+    /// Returns a whole state.
+    pub fn named(name: impl Into<String>) -> State {
+        State {
+            name: name.into(),
+            parts: None,
+            cells: None,
+        }
+    }
+
+    /// Returns the axis that is divided by cells.
+    fn cells_of(&self, ty: &TensorType) -> Option<(usize, CellParts)> {
+        let axis = (0..4).rev().find(|&a| !ty.dims[a].is_one())?;
+        Some((axis, self.cells?))
+    }
+}
+
+impl OpDef for State {
+    const NAMES: &'static [&'static str] = &["state"];
+    const CATEGORY: OpCategory = OpCategory::Stored;
+
+    fn attrs(&self) -> Attrs {
+        let mut out = vec![("name", Attr::Str(self.name.clone()))];
+        out.extend(parts_attr(self.parts.as_deref()));
+        if let Some(cells) = &self.cells {
+            cells.attrs(&mut out);
+        }
+        out
+    }
+
+    fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
+        Ok(State {
+            name: require("name", attrs.str("name")?)?,
+            parts: attrs.interval_lists("parts")?,
+            cells: CellParts::parse(attrs)?,
+        })
+    }
+
+    fn infer(&self, operands: &[&TensorType]) -> Result<InferredTypes, TypeError> {
+        no_operands(operands)
+    }
+
+    fn rule(&self, _: &[&TensorType], results: &[&TensorType]) -> Rule {
+        match results
+            .first()
+            .and_then(|ty| Some((ty, self.cells_of(ty)?)))
+        {
+            Some((ty, (axis, cells))) => {
+                Rule::opaque().eq(res(axis), cells_axis(&ty.dims[axis], cells))
+            }
+            None => Rule::opaque(),
+        }
+    }
+
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        let cells = match self.cells_of(ctx.results[0].ty) {
+            Some((axis, cells)) => Some(ctx.cell_parts(Slot::Result(0), axis, cells)?),
+            None => None,
+        };
+        Some(State {
+            name: self.name.clone(),
+            parts: local_parts(ctx, self.cells.is_some())?,
+            cells,
+        })
+    }
+
+    fn work(&self, _: &dyn Extents) -> Work {
+        Work::NONE
+    }
+
+    fn resize(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
+    }
+}

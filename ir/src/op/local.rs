@@ -1,7 +1,8 @@
 use super::rule::Slot;
+use crate::cells::{CELL_BLOCK, CellParts};
 use crate::dims::Dim;
 use crate::interval::Interval;
-use crate::sharding::{ClassData, Sharding};
+use crate::sharding::{AxisTree, ClassData, Sharding};
 use crate::types::TensorType;
 
 /// A tensor of an instruction with its global type and sharding.
@@ -51,7 +52,7 @@ impl<'a> LocalCtx<'a> {
     /// Returns the number of the device's indices below `bound` along an axis.
     pub fn local_index(&self, slot: Slot, axis: usize, bound: &Dim) -> Option<Dim> {
         let t = self.tensor(slot);
-        if t.sharding.axes[axis].is_none() {
+        if t.sharding.axes[axis].is_none() || bound.is_zero() {
             return Some(bound.clone());
         }
         let bound = bound.as_const()?;
@@ -76,5 +77,32 @@ impl<'a> LocalCtx<'a> {
             [one] => Some(Some(*one)),
             _ => None,
         }
+    }
+
+    /// Returns the parts of a cache's cells that the device stores, given the parts over all devices; `None` if the
+    /// axis is not divided by [`CellParts`] or if the device stores none.
+    pub fn cell_parts(&self, slot: Slot, axis: usize, all: CellParts) -> Option<CellParts> {
+        let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
+            return Some(all);
+        };
+        let AxisTree::Product(factors) = &**tree else {
+            return None;
+        };
+        // With one round of blocks, the parts are the most major factor.
+        let (parts, block) = match factors.as_slice() {
+            [AxisTree::Leaf { split: None, .. }, parts, block] | [parts, block] => (parts, block),
+            _ => return None,
+        };
+        let AxisTree::Leaf { size, split } = parts else {
+            return None;
+        };
+        let whole = *size == all.count && *block == AxisTree::whole((CELL_BLOCK as u64).into());
+        let class = split.filter(|c| whole && c.div == 1)?.class;
+        let held = self.classes.get(class.index())?.range(self.rank, 1)?;
+        (held.len > 0).then_some(CellParts {
+            first: all.first + held.start,
+            count: held.len,
+            of: all.of,
+        })
     }
 }

@@ -2,9 +2,9 @@ use super::{
     AddId, AllGather, AllReduce, AllToAll, Arange, ArgSort, AttrError, AttrReader, Attrs, Binary,
     Cast, Clamp, Concat, Copy, Cumsum, Diag, Extents, Fill, FlashAttn, GatedDeltaNet, GetRows, Glu,
     Hadamard, HcComb, HeadGrouping, InferredTypes, Input, LeakyRelu, LightningIndexer, LocalCtx,
-    Mean, MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory, OpDef,
-    Opaque, Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale, SetRows,
-    SetSlice, Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopKMask, TopMask, Tri,
+    Mean, MergeAttn, MulMat, MulMatId, NewSizes, NgramRows, Norm, NormApply, NormStats, OpCategory,
+    OpDef, Opaque, Pad, Permute, Pool2d, ReduceScatter, Repeat, Reshape, Rope, Rule, Scale,
+    SetRows, SetSlice, Slice, SoftMax, SsmConv, SsmScan, State, Sum, TopK, TopKMask, TopMask, Tri,
     TypeError, Unary, Weight, Wkv, Work, Xielu,
 };
 use crate::dims::Dim;
@@ -119,6 +119,7 @@ ops! {
     Rope,
     SoftMax,
     FlashAttn,
+    MergeAttn,
     SsmConv,
     SsmScan,
     GatedDeltaNet,
@@ -247,6 +248,7 @@ impl Op {
             Op::State(s) => State {
                 name: String::new(),
                 parts: s.parts.clone(),
+                cells: s.cells,
             }
             .into(),
             other => other.clone(),

@@ -1,6 +1,6 @@
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::local::LocalCtx;
-use super::resize::{NewSizes, size_independent};
+use super::resize::NewSizes;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
 use super::types::{
     InferredTypes, TypeError, axis_index, check_equal, check_integer, check_real, check_within,
@@ -8,6 +8,7 @@ use super::types::{
 };
 use super::work::{Extents, Work};
 use super::{OpCategory, OpDef};
+use crate::cells::{CELL_BLOCK, CellParts};
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::interval::Interval;
@@ -95,10 +96,22 @@ impl OpDef for GetRows {
 /// Operands: `dst`, any shape; `rows`, the same shape with `n` indices along `axis`; `index: [n]`. Along axis 1,
 /// `index` may be `[n, p, q]`, with entries for each batch of `dst: [_, _, p, q]`; `p` or `q` may be 1. The result
 /// has the shape of `dst`.
+///
+/// With `cells`, the indices count the cells of the whole cache. A device writes the cells of its parts and skips
+/// others. `index` then has one axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetRows {
     /// The axis of the slices.
     pub axis: u64,
+    /// The parts of the cells that `dst` holds; `None` if `dst` is not divided by cells.
+    pub cells: Option<CellParts>,
+}
+
+impl SetRows {
+    /// Returns an update along an axis that is not divided by cells.
+    pub const fn along(axis: u64) -> SetRows {
+        SetRows { axis, cells: None }
+    }
 }
 
 /// Batch axes: (axis of the index, axis of the destination).
@@ -109,12 +122,17 @@ impl OpDef for SetRows {
     const CATEGORY: OpCategory = OpCategory::Update;
 
     fn attrs(&self) -> Attrs {
-        vec![("axis", Attr::from(self.axis))]
+        let mut out = vec![("axis", Attr::from(self.axis))];
+        if let Some(cells) = &self.cells {
+            cells.attrs(&mut out);
+        }
+        out
     }
 
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SetRows {
             axis: require("axis", attrs.int("axis")?)?,
+            cells: CellParts::parse(attrs)?,
         })
     }
 
@@ -132,6 +150,9 @@ impl OpDef for SetRows {
             &rows.dims[axis],
             &index.dims[0],
         )?;
+        if self.cells.is_some() {
+            rank_at_most(1, "axes of index beyond the first", index)?;
+        }
         for (of_index, of_dst) in BATCHES {
             let found = &index.dims[of_index];
             if !found.is_one() {
@@ -151,8 +172,12 @@ impl OpDef for SetRows {
         let axis = axis_index(self.axis).unwrap_or(0);
         let mut rule = Rule::pointwise()
             .eq(opd(1, axis), opd(2, 0))
-            .role(Role::Whole, opd(0, axis))
             .role(Role::Whole, opd(1, axis));
+        rule = match self.cells {
+            Some(cells) => (rule.eq(opd(0, axis), cells_axis(&operands[0].dims[axis], cells)))
+                .role(Role::Owned, opd(0, axis)),
+            None => rule.role(Role::Whole, opd(0, axis)),
+        };
         for i in (0..RANK).filter(|&i| i != axis) {
             rule = rule.eq(opd(0, i), opd(1, i));
         }
@@ -165,11 +190,44 @@ impl OpDef for SetRows {
         rule
     }
 
+    fn localise(&self, ctx: &LocalCtx<'_>) -> Option<Self> {
+        let axis = axis_index(self.axis).ok()?;
+        Some(SetRows {
+            axis: self.axis,
+            cells: match self.cells {
+                Some(cells) => Some(ctx.cell_parts(Slot::Operand(0), axis, cells)?),
+                None => None,
+            },
+        })
+    }
+
     fn work(&self, _: &dyn Extents) -> Work {
         Work::NONE
     }
 
-    size_independent!();
+    fn resize(&self, _: &dyn NewSizes) -> Self {
+        self.clone()
+    }
+
+    fn map_dims(&self, _: &mut dyn FnMut(&Dim) -> Option<Dim>) -> Option<Self> {
+        Some(self.clone())
+    }
+}
+
+/// Returns the factors of an axis of cells: rounds of blocks, parts, and cells of a block. The numbers of factors are
+/// 0, 1 and 2.
+pub(super) fn cells_axis(size: &Dim, cells: CellParts) -> Expr {
+    let block = Dim::constant(CELL_BLOCK as u64);
+    let parts = Dim::constant(cells.count);
+    let rounds = (block.checked_mul(&parts)).and_then(|unit| size.checked_div(&unit));
+    match rounds {
+        Some(rounds) => Expr::Product(vec![
+            Expr::Fresh(0, rounds),
+            Expr::Fresh(1, parts),
+            Expr::Fresh(2, block),
+        ]),
+        None => Expr::Fresh(0, size.clone()),
+    }
 }
 
 /// Replaces the slice of `dst` from `start` along `axis` by `src`, in place, converted to its type.

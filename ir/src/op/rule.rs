@@ -53,6 +53,8 @@ pub enum Role {
     Norm,
     /// The factor is looked up by index: each device has the rows that it owns, and the result is an unreduced sum.
     Gather,
+    /// The factor is the parts of a cache's cells: each device writes the cells of its parts.
+    Owned,
     /// The factor is selected by expert index: each device computes its experts' rows, and zeros for others.
     Expert,
 }

@@ -2,7 +2,7 @@ use std::fmt::{self, Write};
 
 use super::spans::{Span, Spans};
 use crate::entity::{Class, Device, Group, Value};
-use crate::graph::{Graph, InstData, Output};
+use crate::graph::{CellUnit, Graph, InstData, Output};
 use crate::op::quoted;
 use crate::place::Place;
 use crate::sharding::{Sharding, Unreduced};
@@ -74,6 +74,9 @@ impl Printer {
         let start = self.text.len();
         self.put(format_args!("graph {}", quoted(&graph.name)));
         self.spans.graph = self.end_line(start);
+        if graph.cell_unit != CellUnit::default() {
+            self.put(format_args!("cells {}\n", graph.cell_unit.0));
+        }
         for (i, device) in graph.devices.iter().enumerate() {
             let start = self.text.len();
             let name = quoted(&device.name);

@@ -6,7 +6,7 @@ use super::spans::Span;
 use crate::dims::Dim;
 use crate::dtype::DType;
 use crate::entity::{Device, Group, Value};
-use crate::graph::Output;
+use crate::graph::{CellUnit, Output};
 use crate::op::{AttrReader, Op};
 use crate::place::{DeviceData, GroupData, Place};
 use crate::sharding::{ClassData, Sharding};
@@ -33,6 +33,7 @@ impl<'a> Parser<'a> {
         match token {
             Token::End => Ok(()),
             Token::Word("graph") => self.graph_line(start),
+            Token::Word("cells") => self.cells(),
             Token::Word("device") => self.device(start),
             Token::Word("group") => self.group(start),
             Token::Word("class") => self.class(start),
@@ -60,6 +61,18 @@ impl<'a> Parser<'a> {
         }
         self.graph.name = name;
         self.spans.graph = self.span_from(start);
+        Ok(())
+    }
+
+    fn cells(&mut self) -> Result<(), ParseError> {
+        self.next()?;
+        let (unit, span) = self.int("the number of cells per unit")?;
+        self.expect_end()?;
+        if !(2..=1 << 32).contains(&unit) || self.graph.cell_unit != CellUnit::default() {
+            let defect = "is not a number of cells from 2 to 2^32, given once";
+            return Err(ParseError::new(ParseErrorKind::Number { defect }, span));
+        }
+        self.graph.cell_unit = CellUnit(unit);
         Ok(())
     }
 

@@ -405,8 +405,8 @@ fn any_op() -> impl Strategy<Value = Op> {
         (any_name(), parts())
             .prop_map(|(tensor, parts)| Weight { tensor, parts }.into())
             .boxed(),
-        (any_name(), parts())
-            .prop_map(|(name, parts)| State { name, parts }.into())
+        (any_name(), parts(), cell_parts())
+            .prop_map(|(name, parts, cells)| State { name, parts, cells }.into())
             .boxed(),
         any_name()
             .prop_map(|name| {
@@ -460,7 +460,7 @@ fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|axis| AllGather { axis }.into())
             .boxed(),
         any::<u64>()
-            .prop_map(|axis| SetRows { axis }.into())
+            .prop_map(|axis| SetRows::along(axis).into())
             .boxed(),
         any::<u64>().prop_map(|axis| Sum { axis }.into()).boxed(),
         any::<u64>().prop_map(|axis| Concat { axis }.into()).boxed(),
@@ -515,6 +515,7 @@ fn any_op() -> impl Strategy<Value = Op> {
                     max_bias,
                     softcap,
                     heads,
+                    lse: false,
                 }
                 .into()
             })

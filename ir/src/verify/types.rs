@@ -106,7 +106,13 @@ fn leaf(graph: &Graph, data: &InstData, errors: &mut Vec<VerifyError>) {
         Op::State(state) => state.parts.as_deref(),
         Op::Input(input) => {
             let tokens = [Some(Symbol::NTokens.into()), seq_tokens()];
-            let [expected, other] = tokens.map(|n| input_type(&input.kind, &n?));
+            let in_units = |mut ty: TensorType| {
+                for dim in &mut ty.dims {
+                    *dim = dim.in_units(graph.cell_unit.0)?;
+                }
+                Some(ty)
+            };
+            let [expected, other] = tokens.map(|n| input_type(&input.kind, &n?).and_then(in_units));
             if let Some(expected) = expected
                 && expected != found.ty
                 && other.is_none_or(|t| t != found.ty)
@@ -289,6 +295,7 @@ fn blocks_of(op: &Op, operand: usize, dtype: DType) -> BlockAccess {
         | Op::Fill(_)
         | Op::HcComb(_)
         | Op::NgramRows(_)
+        | Op::MergeAttn(_)
         | Op::Mean(_)
         | Op::Cumsum(_)
         | Op::Tri(_)

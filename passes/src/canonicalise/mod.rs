@@ -111,7 +111,7 @@ const fn is_merged(op: &Op) -> bool {
 }
 
 fn empty_like(from: &Graph) -> Graph {
-    let mut out = Graph::new(from.name.clone());
+    let mut out = from.without_insts();
     out.devices.clone_from(&from.devices);
     out.groups.clone_from(&from.groups);
     out.classes.clone_from(&from.classes);

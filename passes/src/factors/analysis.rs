@@ -228,7 +228,12 @@ impl Analysis {
                         Role::Reduce | Role::Gather | Role::Expert if integers => {
                             facts.whole.push(inst);
                         }
-                        Role::Reduce | Role::Norm | Role::Gather | Role::Expert => {}
+                        // Rounds of blocks and cells of a block stay together.
+                        Role::Owned if summands.len() > 1 || summand.len() > 3 => {
+                            facts.whole.push(inst);
+                        }
+                        Role::Owned if position + 2 != summand.len() => facts.whole.push(inst),
+                        Role::Reduce | Role::Norm | Role::Gather | Role::Expert | Role::Owned => {}
                     }
                 }
             }

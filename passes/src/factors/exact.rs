@@ -33,7 +33,7 @@ impl ExactOps {
                 Role::Reduce | Role::Norm => *role = Role::Whole,
                 // Each expert's product is a row of one device.
                 Role::Expert if !product => *role = Role::Whole,
-                Role::Expert | Role::Gather | Role::Whole => {}
+                Role::Expert | Role::Gather | Role::Whole | Role::Owned => {}
             }
         }
         Arc::new(rule)

@@ -122,6 +122,7 @@ pub fn active_roles(
         }
         match role.role {
             Role::Whole => return Err(PropagationConflict::MixedSegments(inst)),
+            Role::Owned => {}
             Role::Reduce => active.reduce = true,
             Role::Norm => active.norm = true,
             Role::Gather => active.gather = true,

@@ -28,7 +28,7 @@ pub fn lower_within(
     sharded: &Verified<stage::Sharded>,
     budget: &Budget,
 ) -> Result<Graph, LowerError> {
-    let mut out = Graph::new(sharded.name.clone());
+    let mut out = sharded.without_insts();
     out.devices.clone_from(&sharded.devices);
     let mut lowering = Lowering {
         from: sharded,

@@ -108,7 +108,7 @@ pub fn place(
     workload: &Workload,
 ) -> PlacedGraph {
     let places = assign::assign(graph, placement, topology, workload);
-    let mut out = Graph::new(graph.name.clone());
+    let mut out = graph.without_insts();
     let (values, insts) = (graph.values().len(), graph.insts().len());
     out.reserve(values + values / 8, insts + insts / 8);
     let named = |name: &String| DeviceData { name: name.clone() };

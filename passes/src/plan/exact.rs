@@ -29,7 +29,7 @@ pub(super) fn isolate(
     crosses: &dyn Fn(Value) -> bool,
 ) -> Isolated {
     let from = &placed.graph;
-    let mut out = Graph::new(from.name.clone());
+    let mut out = from.without_insts();
     out.devices.clone_from(&from.devices);
     out.groups.clone_from(&from.groups);
     out.reserve(from.values().len(), from.insts().len());

@@ -38,7 +38,7 @@ pub fn rewrite(
     let mut nodes = 0;
     let asks = order::prefers_one_device(limits.sums, sharded);
     let mut report = Report::default();
-    let mut out = Graph::new(sharded.name.clone());
+    let mut out = sharded.without_insts();
     out.devices.clone_from(&sharded.devices);
     out.groups.clone_from(&sharded.groups);
     out.classes.clone_from(&sharded.classes);

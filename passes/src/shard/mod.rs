@@ -36,7 +36,7 @@ pub fn shard(
     analysis: &Analysis,
     choice: &Choice,
 ) -> Result<Graph, ShardError> {
-    let mut out = Graph::new(graph.name.clone());
+    let mut out = graph.without_insts();
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes = classes(graph, factors, analysis, choice);

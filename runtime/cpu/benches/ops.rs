@@ -121,6 +121,7 @@ fn attention(bench: &mut Bench) {
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     for (dk, tokens, cells) in [
         (64, 1, 8192),
@@ -228,7 +229,7 @@ fn others(bench: &mut Bench) {
             let cache = [512, 8192, 1, 1];
             bench.run(
                 &format!("set_rows 512 x {tokens} {dtype}"),
-                &SetRows { axis: 1 }.into(),
+                &SetRows::along(1).into(),
                 &[
                     (dtype, cache),
                     (f32, [512, tokens, 1, 1]),

@@ -47,12 +47,9 @@ impl Builder {
         } else {
             (Symbol::NCtx, Symbol::NKv)
         };
-        let op = State {
-            name: name.into(),
-            parts: None,
-        };
+        let op = State::named(name);
         let cache = self.leaf(op, dtype, &[WIDTH.into(), ctx.into()]);
-        let value = self.op(SetRows { axis: 1 }, &[cache, x, rows]);
+        let value = self.op(SetRows::along(1), &[cache, x, rows]);
         self.0.outputs.push(Output::State {
             state: cache,
             value,
@@ -122,6 +119,7 @@ fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
         max_bias,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let y = b.op(attn, &[q, k, v, mask]);
     let dims = [WIDTH.into(), t, Dim::ONE, Dim::ONE];

@@ -176,6 +176,7 @@ fn step(b: &mut Builder, pool: &[Value], x: Value) -> Value {
                 max_bias: 0.0,
                 softcap: 0.0,
                 heads: None,
+                lse: false,
             };
             b.push(op, vec![q, k, v, mask])
         }
@@ -309,7 +310,7 @@ fn rows(b: &mut Builder, x: Value) -> Value {
             let dims = [d(n * m), t.clone(), d(1), d(1)];
             let flat = b.push(Reshape { dims }, vec![x]);
             let index = b.index([t.clone(), d(1), d(1), d(1)], cells);
-            let cache = b.push(SetRows { axis: 1 }, vec![cache, flat, index]);
+            let cache = b.push(SetRows::along(1), vec![cache, flat, index]);
             let rows = b.push(GetRows { window: None }, vec![cache, index]);
             let dims = [d(n), d(m), t, d(1)];
             b.push(Reshape { dims }, vec![rows])

@@ -456,7 +456,7 @@ fn set_rows(b: &mut Builder) -> Value {
     sizes[axis as usize] = b.t();
     let rows = b.real(sizes);
     let index = b.index([b.t(), d(1), d(1), d(1)], cells);
-    b.push(SetRows { axis }, vec![dst, rows, index])
+    b.push(SetRows::along(axis), vec![dst, rows, index])
 }
 
 /// Writes to a slice of a cache, or of a value that may be unreduced.
@@ -706,6 +706,7 @@ fn flash_attn(b: &mut Builder) -> Value {
             max_bias,
             softcap,
             heads: None,
+            lse: false,
         },
         operands,
     )
@@ -865,6 +866,7 @@ fn slice(b: &mut Builder) -> Value {
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let y = b.push(op, vec![q, k, v, mask]);
     b.push(

@@ -74,7 +74,7 @@ pub(super) fn set_rows(
         true => index,
         false => m.push(Repeat { dims: whole }, vec![index], &t.name)?,
     };
-    push(m, t, SetRows { axis: 1 }.into(), vec![old, rows, index])
+    push(m, t, SetRows::along(1).into(), vec![old, rows, index])
 }
 
 /// Writes elements by index to a transposed cache, which stores a channel's cells contiguously. A token has an index
@@ -100,7 +100,7 @@ fn set_columns(
     };
     let index = m.push(first, vec![index], &t.name)?;
     let index = m.reshape(index, [tokens, 1, 1, 1], &t.name)?;
-    let written = m.push(SetRows { axis: 0 }, vec![old, rows, index], &t.name)?;
+    let written = m.push(SetRows::along(0), vec![old, rows, index], &t.name)?;
     Ok(vec![written])
 }
 
@@ -293,6 +293,7 @@ pub(super) fn flash_attn(
         max_bias: p.max_bias,
         softcap: p.softcap,
         heads: None,
+        lse: false,
     };
     push(m, t, op.into(), all)
 }

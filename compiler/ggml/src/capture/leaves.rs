@@ -90,7 +90,7 @@ impl Leaves {
         }
         let name = name.clone();
         let op: Op = match role {
-            Role::State => State { name, parts: None }.into(),
+            Role::State => State::named(name).into(),
             Role::Input => Input {
                 kind: InputKind::Other(name),
             }

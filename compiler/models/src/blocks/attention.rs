@@ -221,6 +221,7 @@ pub(super) fn attend(
         max_bias: hp.attention.max_alibi_bias,
         softcap: hp.attention.softcap,
         heads: None,
+        lse: false,
     };
     b.push(flash, operands, "kqv")
 }

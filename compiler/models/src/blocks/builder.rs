@@ -338,10 +338,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(crate) fn state(&mut self, name: &str, ty: TensorType) -> Value {
-        let op = State {
-            name: name.to_owned(),
-            parts: None,
-        };
+        let op = State::named(name);
         self.leaf_of(Owner::Layer, op, ty, name)
     }
 

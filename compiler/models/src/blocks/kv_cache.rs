@@ -87,7 +87,7 @@ pub(super) fn store(
     let ty = TensorType::new(dtype, [d, heads, Dim::symbol(inputs.cells)]);
     let cache = b.state(&format!("{tensor}_l{}", cx.layer.index), ty);
     let rows = b.input(inputs.rows);
-    let stored = b.push(SetRows { axis: 2 }, vec![cache, new, rows], tensor)?;
+    let stored = b.push(SetRows::along(2), vec![cache, new, rows], tensor)?;
     b.update(cache, stored);
     let used = b.slice(stored, 2, 0, Dim::symbol(inputs.used), tensor)?;
     b.swap_heads(used, tensor)

@@ -123,7 +123,7 @@ struct Lines {
 impl Lines {
     fn shape(&mut self, p: &mut Parser<'_>, start: Span) -> Result<(), ParseError> {
         p.expect(b'{', "`{` and the largest sizes")?;
-        let mut most = Bindings::default();
+        let mut most = Bindings::default().in_units(p.graph.cell_unit.0);
         let mut given = [false; Symbol::ALL.len()];
         p.list(b'}', "`,` or `}`", |p| {
             let (word, span) = p.word("a symbol such as `n_tokens`")?;

@@ -51,6 +51,7 @@ pub(in crate::verify) fn roles(
         };
         match role {
             Role::Whole => out.whole = shown(),
+            Role::Owned => {}
             Role::Reduce => out.active.reduce = true,
             Role::Norm => out.active.norm = true,
             Role::Gather => {

@@ -151,7 +151,8 @@ fn check_roles(
             continue;
         };
         match role {
-            Role::Whole | Role::Norm => return Err(NotExpressible),
+            // The rule on owned writes handles parts of cells.
+            Role::Whole | Role::Norm | Role::Owned => return Err(NotExpressible),
             Role::Reduce => match &summed {
                 None => summed = Some(pattern),
                 Some(other) if *other == pattern => {}

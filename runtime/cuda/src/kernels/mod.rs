@@ -178,6 +178,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::Rope(op) => rope::rope(op, request),
         Op::SoftMax(op) => attention::soft_max(op, request),
         Op::FlashAttn(op) => flash_attn::flash_attn(op, request),
+        Op::MergeAttn(_) => Err("not written yet"),
         Op::SsmConv(_) => recurrent::ssm_conv(request),
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),

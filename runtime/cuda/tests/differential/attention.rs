@@ -60,6 +60,7 @@ pub(super) fn case(sizes: Sizes, types: [DType; 2], random: &Random) -> Case {
         max_bias: 0.0,
         softcap: random.pick(&[0.0, 30.0]),
         heads: None,
+        lse: false,
     };
     let mut operands = vec![
         real(DType::F32, [dk, tokens, heads, 1], random, 2.0),

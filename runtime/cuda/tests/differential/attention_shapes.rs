@@ -62,6 +62,7 @@ fn case(number: usize, random: &Random) -> Case {
         max_bias,
         softcap: random.pick(&[0.0, 30.0]),
         heads: None,
+        lse: false,
     };
     let mask_dims = [
         cells,
@@ -129,6 +130,7 @@ fn of_cells(cells: usize, visible: impl Fn(usize) -> bool, random: &Random) -> C
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let seen = |c: usize| if visible(c) { 0.0 } else { f64::NEG_INFINITY };
     let operands = vec![

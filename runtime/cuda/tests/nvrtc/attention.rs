@@ -16,6 +16,7 @@ pub(super) fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, u
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let cells = 4096;
     let cache = |dtype| Tensor::new(dtype, [n, cells, 1, 1]);

@@ -162,6 +162,7 @@ pub(crate) fn attention() -> Vec<Kernel> {
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let (q, mask) = (floats([128, 1, 8, 1]), floats([256, 1, 1, 1]));
     for dtype in [DType::F16, DType::Q8_0] {

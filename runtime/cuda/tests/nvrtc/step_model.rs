@@ -88,6 +88,7 @@ fn attention() -> Vec<Instance> {
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     }
     .into();
     let cells = 4096;

@@ -347,6 +347,7 @@ fn attention_makes_terms(rig: &mut Rig, tokens: usize, cache: DType) {
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let [plain, both] = [0; 2].map(|_| empty(rig, [n, heads, tokens, 1]));
     let rows = plain.shown([n * heads, tokens, 1, 1]);

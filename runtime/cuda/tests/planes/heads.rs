@@ -54,7 +54,7 @@ fn apart(
     if head.set_rows {
         operands.push(places);
         let seen = [cache, last, places];
-        let kernel = chosen(&SetRows { axis: 2 }.into(), &seen, cache);
+        let kernel = chosen(&SetRows::along(2).into(), &seen, cache);
         kernels.push((kernel, [&seen[..], &[cache]].concat()));
         last = cache;
     }

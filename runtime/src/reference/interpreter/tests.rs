@@ -38,10 +38,7 @@ fn input(name: &str) -> Input {
 }
 
 fn state(name: &str) -> State {
-    State {
-        name: name.into(),
-        parts: None,
-    }
+    State::named(name)
 }
 
 fn leaf(g: &mut Graph, op: impl Into<Op>, ty: TensorType, place: Place) -> Value {
@@ -310,7 +307,7 @@ fn row_writer(dtype: DType) -> Graph {
         kind: InputKind::CacheRows,
     };
     let rows = leaf(&mut g, rows, index, HOST);
-    let written = op(&mut g, SetRows { axis: 1 }, &[cache, x, rows], HOST);
+    let written = op(&mut g, SetRows::along(1), &[cache, x, rows], HOST);
     g.outputs.push(Output::State {
         state: cache,
         value: written,

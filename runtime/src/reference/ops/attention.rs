@@ -123,10 +123,11 @@ pub(super) fn flash_attn(op: &FlashAttn, operands: &[&Tensor]) -> Result<Tensor,
     let dv = v.dims()[0];
     let slopes = slopes(op.max_bias, op.heads.as_ref(), heads)?;
     mask_covers(mask, "flash_attn")?;
-    let dims = [dv, heads, tokens, streams];
+    let row = dv + usize::from(op.lse);
+    let dims = [row, heads, tokens, streams];
     let mut out: Vec<f64> = buffer(dims)?;
     out.resize(count(dims)?, 0.0);
-    if heads == 0 || dv == 0 {
+    if heads == 0 || row == 0 {
         return Tensor::reals_of(dims, out);
     }
     let sinks = sinks_of(operands.get(4))?;
@@ -159,14 +160,43 @@ pub(super) fn flash_attn(op: &FlashAttn, operands: &[&Tensor]) -> Result<Tensor,
                 let sink = sinks.as_ref().map(|s| s[h]);
                 let max = sink.map_or(max, |s| max.max(s));
                 let sum = exponentials(&mut logits, max) + sink.map_or(0.0, |s| (s - max).exp());
+                let out = &mut out[((s * tokens + t) * heads + h) * row..][..row];
+                if op.lse {
+                    out[dv] = max + sum.ln();
+                }
                 if sum > 0.0 {
-                    let out = &mut out[((s * tokens + t) * heads + h) * dv..][..dv];
                     for (c, w) in logits.iter().enumerate().filter(|(_, w)| **w != 0.0) {
                         let v = &v[(kv + c) * dv..][..dv];
                         for (o, v) in out.iter_mut().zip(v) {
                             *o += w / sum * v;
                         }
                     }
+                }
+            }
+        }
+    }
+    Tensor::reals_of(dims, out)
+}
+
+pub(super) fn merge_attn(operands: &[&Tensor]) -> Result<Tensor, ExecError> {
+    let [row, heads, tokens, parts] = operands[0].dims();
+    let dv = row - 1;
+    let dims = [dv, heads, tokens, 1];
+    let mut out: Vec<f64> = buffer(dims)?;
+    out.resize(count(dims)?, 0.0);
+    let sinks = sinks_of(operands.get(1))?;
+    let x = operands[0].reals()?;
+    for i in 0..heads * tokens {
+        let part = |p: usize| &x[(p * heads * tokens + i) * row..][..row];
+        let mut weights: Vec<f64> = (0..parts).map(|p| part(p)[dv]).collect();
+        let sink = sinks.as_ref().map(|s| s[i % heads]);
+        let max = sink.map_or(max_of(&weights), |s| max_of(&weights).max(s));
+        let sum = exponentials(&mut weights, max) + sink.map_or(0.0, |s| (s - max).exp());
+        if sum > 0.0 {
+            let out = &mut out[i * dv..][..dv];
+            for (p, w) in weights.iter().enumerate().filter(|(_, w)| **w != 0.0) {
+                for (o, v) in out.iter_mut().zip(part(p)) {
+                    *o += w / sum * v;
                 }
             }
         }
@@ -187,6 +217,7 @@ mod tests {
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
 
     #[test]

@@ -142,6 +142,7 @@ pub fn eval(
         Op::Rope(op) => one(rope::rope(op, operands)),
         Op::SoftMax(op) => one(attention::soft_max(op, operands)),
         Op::FlashAttn(op) => one(attention::flash_attn(op, operands)),
+        Op::MergeAttn(_) => one(attention::merge_attn(operands)),
         Op::SsmConv(_) => one(recurrent::ssm_conv(operands, results[0].dims)),
         Op::SsmScan(_) => recurrent::ssm_scan(operands),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(operands),

@@ -64,7 +64,16 @@ pub(super) fn set_rows(
             _ => (o / along) % q * p + (o % along) % p,
         };
         for (i, &at) in indices[batch * n..][..n].iter().enumerate() {
-            let at = index("slice to set", at, bound)?;
+            let at = match op.cells {
+                None => index("slice to set", at, bound)?,
+                Some(cells) => {
+                    let cell = index("slice to set", at, usize::MAX)? as u64;
+                    let Some(local) = cells.local(cell) else {
+                        continue;
+                    };
+                    index("slice to set", local.try_into().unwrap_or(i64::MAX), bound)?
+                }
+            };
             let from = (o * written + i) * inner;
             let to = (o * bound + at) * inner;
             out[to..to + inner].copy_from_slice(&rows_rounded[from..from + inner]);
@@ -177,26 +186,26 @@ mod tests {
         let rows = real(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
         let index = ints(&[2], &[2, 0]);
         close(
-            &run(SetRows { axis: 1 }, &[&dst, &rows, &index], &[2, 3]),
+            &run(SetRows::along(1), &[&dst, &rows, &index], &[2, 3]),
             &[3.0, 4.0, 0.0, 0.0, 1.0, 2.0],
         );
         let dst = real(&[3, 2], &[0.0; 6]);
         close(
-            &run(SetRows { axis: 0 }, &[&dst, &rows, &index], &[3, 2]),
+            &run(SetRows::along(0), &[&dst, &rows, &index], &[3, 2]),
             &[2.0, 0.0, 1.0, 4.0, 0.0, 3.0],
         );
         let dst = real(&[1, 3, 2], &[0.0; 6]);
         let rows = real(&[1, 2, 2], &[1.0, 2.0, 3.0, 4.0]);
         let index = ints(&[2, 2], &[2, 0, 1, 2]);
         close(
-            &run(SetRows { axis: 1 }, &[&dst, &rows, &index], &[1, 3, 2]),
+            &run(SetRows::along(1), &[&dst, &rows, &index], &[1, 3, 2]),
             &[2.0, 0.0, 1.0, 0.0, 3.0, 4.0],
         );
         let dst = real(&[3, 2], &[0.0; 6]);
         let rows = real(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
         let index = ints(&[2], &[3, 0]);
         assert_eq!(
-            code(SetRows { axis: 0 }, &[&dst, &rows, &index], &[3, 2]),
+            code(SetRows::along(0), &[&dst, &rows, &index], &[3, 2]),
             "TPC0506"
         );
     }
@@ -210,7 +219,7 @@ mod tests {
             dtype,
             dims: pad(&[32, 2]),
         };
-        let op = SetRows { axis: 1 };
+        let op = SetRows::along(1);
         let operands = [&dst, &rows, &ints(&[1], &[1])];
         for (dtype, expected) in [
             (DType::F32, third),
@@ -225,7 +234,7 @@ mod tests {
         let out = out[0].reals().expect("real");
         // d = f16(1/3 / 127) = 0.0026245117; 127 · d
         assert_eq!((out[0], out[63]), (third, 0.002_624_511_718_75 * 127.0));
-        let whole = SetRows { axis: 0 };
+        let whole = SetRows::along(0);
         let dst = real(&[32, 1], &[0.0; 32]);
         let rows = real(&[1, 1], &[0.0]);
         let shape = Shape {
@@ -241,7 +250,7 @@ mod tests {
         let none = real(&[0, 4], &[]);
         assert!(run(ALL, &[&none, &ints(&[2], &[1, 3])], &[0, 2]).is_empty());
         let index = ints(&[2], &[1, 3]);
-        let op = SetRows { axis: 1 };
+        let op = SetRows::along(1);
         assert!(run(op.clone(), &[&none, &real(&[0, 2], &[]), &index], &[0, 4]).is_empty());
         let dst = noise(&[3, 4], 1);
         let same = run(op, &[&dst, &real(&[3, 0], &[]), &ints(&[0], &[])], &[3, 4]);

@@ -59,6 +59,7 @@ fn ops() -> Vec<Op> {
         max_bias: 8.0,
         softcap: 1.0,
         heads: None,
+        lse: false,
     };
     let heads = vec![Interval { start: 1, len: 2 }];
     let heads = Some(HeadWindow { heads, total: 3 });
@@ -139,7 +140,7 @@ fn ops() -> Vec<Op> {
             len: Dim::constant(len),
         };
         out.extend([
-            SetRows { axis }.into(),
+            SetRows::along(axis).into(),
             SetSlice {
                 axis,
                 start: Dim::constant(axis),

@@ -164,6 +164,7 @@ pub(super) fn flash_attn(_: &str, random: &Random) -> Case {
         max_bias: random.pick(&[0.0, 0.0, 8.0]),
         softcap: random.pick(&[0.0, 0.0, 5.0]),
         heads: random.one_in(3).then(|| window(random, heads)),
+        lse: false,
     };
     let mut operands = vec![q, k, v, mask];
     if random.one_in(3) {

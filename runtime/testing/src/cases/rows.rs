@@ -119,7 +119,7 @@ pub(super) fn set_rows(_: &str, random: &Random) -> Case {
     let index = ints(random, [from[axis], p, q, 1], |r, _| r.below(dims[axis]));
     let out = (dst.dtype, dims);
     let axis = axis as u64;
-    Case::new(SetRows { axis }, vec![dst, rows, index], out).in_place(0, 0)
+    Case::new(SetRows::along(axis), vec![dst, rows, index], out).in_place(0, 0)
 }
 
 pub(super) fn set_slice(_: &str, random: &Random) -> Case {

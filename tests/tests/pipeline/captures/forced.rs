@@ -104,6 +104,7 @@ fn attention(b: &mut Builder, kv: u64, g: u64) -> (Value, Value, Value) {
         max_bias: if b.rng.one_in(2) { 8.0 } else { 0.0 },
         softcap: 0.0,
         heads: None,
+        lse: false,
     };
     let mut operands = vec![q, k, v, mask];
     if b.rng.one_in(2) {

@@ -39,11 +39,7 @@ impl LayerState<'_> {
         let dims = [self.size.into(), Dim::symbol(Symbol::NSeqs)];
         let new = b.reshape(new, dims, self.tensor)?;
         let cells = b.input(InputKind::StateCells);
-        let stored = b.push(
-            SetRows { axis: 1 },
-            vec![self.state, new, cells],
-            self.tensor,
-        )?;
+        let stored = b.push(SetRows::along(1), vec![self.state, new, cells], self.tensor)?;
         b.update(self.state, stored);
         Ok(())
     }
