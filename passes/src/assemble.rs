@@ -1,7 +1,7 @@
 //! Assembles proved programs into a runnable [`Program`].
 
 use tpc_ir::program::{BatchShape, LaunchData, Program, Target};
-use tpc_ir::{Verified, stage};
+use tpc_ir::{Graph, Verified, stage};
 
 use crate::buffers::{Memory, buffers};
 use crate::cover::cover;
@@ -17,6 +17,7 @@ pub fn assemble(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Result<Program, TooLarge> {
+    let shapes = &in_units(graph, shapes);
     let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
     let addressed = cover_and_address(graph, &layouts, shapes, target);
     let (launches, memory, order) = addressed.ok_or(TooLarge)?;
@@ -43,10 +44,21 @@ pub fn memory(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> Result<Memory, TooLarge> {
+    let shapes = &in_units(graph, shapes);
     let layouts = Layouts::of(graph, target).ok_or(TooLarge)?;
     let addressed = cover_and_address(graph, &layouts, shapes, target);
     let (_, memory, _) = addressed.ok_or(TooLarge)?;
     Ok(memory)
+}
+
+/// Returns the shapes in the graph's unit of cells.
+pub(crate) fn in_units(graph: &Graph, shapes: &[BatchShape]) -> Vec<BatchShape> {
+    let unit = graph.cell_unit.0;
+    let shapes = shapes.iter();
+    (shapes.map(|s| BatchShape {
+        most: s.most.in_units(unit),
+    }))
+    .collect()
 }
 
 fn cover_and_address(

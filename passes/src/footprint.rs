@@ -6,7 +6,7 @@ use tpc_ir::op::{Collective, OpCategory};
 use tpc_ir::program::{ArenaKind, BatchShape, Target};
 use tpc_ir::{Bindings, Inst, InstData, Op, Place, Verified, stage};
 
-use crate::assemble::memory;
+use crate::assemble::{in_units, memory};
 use crate::buffers::Memory;
 
 /// Bytes of memory at one place. [`Self::total`] is the size of the place's arenas.
@@ -44,6 +44,7 @@ pub fn footprints(
     shapes: &[BatchShape],
     target: &dyn Target,
 ) -> BTreeMap<Place, Footprint> {
+    let shapes = &in_units(programs, shapes);
     let memory = memory(programs, shapes, target).ok();
     memory
         .and_then(|memory| arenas(programs, shapes, &memory))
@@ -124,6 +125,7 @@ pub fn traffic_of(
     batch: &Bindings,
     is_counted: impl Fn(Inst, &InstData) -> bool,
 ) -> Traffic {
+    let batch = batch.in_units(programs.cell_unit.0);
     let mut out = Traffic::default();
     for (_, inst) in programs.insts().filter(|(i, d)| is_counted(*i, d)) {
         let counter = match inst.op.category() {
@@ -138,7 +140,7 @@ pub fn traffic_of(
         };
         *counter += 1;
         let moved = &programs.value(inst.operands[0]).ty;
-        let bytes = moved.bytes(batch).unwrap_or(u64::MAX);
+        let bytes = moved.bytes(&batch).unwrap_or(u64::MAX);
         out.bytes = out.bytes.saturating_add(bytes);
     }
     out

@@ -3,17 +3,18 @@
 //! Each step is a module and reads the results of earlier steps:
 //!
 //! 1. [`place`] assigns a place to every op and inserts copies between places;
-//! 2. [`factors`] infers the factors of all axes;
-//! 3. [`plan`] chooses the factors to split, and their ranges;
-//! 4. [`shard`] gives every value its sharding and makes collectives explicit;
-//! 5. [`rewrite`] moves and merges copies and collectives;
-//! 6. [`lower`] gives every device its own program in local sizes;
-//! 7. [`canonicalise`] removes dead, duplicate and redundant work;
-//! 8. [`prove`] proves that the programs compute the model's graph;
-//! 9. [`layout`] decides how weights are stored and which values are views;
-//! 10. [`cover`] groups instructions into launches;
-//! 11. [`buffers`] assigns an address to every value;
-//! 12. [`schedule`] orders the launches of each place and adds waits between places.
+//! 2. [`cells`] divides KV caches by cells, if the plan asks for it;
+//! 3. [`factors`] infers the factors of all axes;
+//! 4. [`plan`] chooses the factors to split, and their ranges;
+//! 5. [`shard`] gives every value its sharding and makes collectives explicit;
+//! 6. [`rewrite`] moves and merges copies and collectives;
+//! 7. [`lower`] gives every device its own program in local sizes;
+//! 8. [`canonicalise`] removes dead, duplicate and redundant work;
+//! 9. [`prove`] proves that the programs compute the model's graph;
+//! 10. [`layout`] decides how weights are stored and which values are views;
+//! 11. [`cover`] groups instructions into launches;
+//! 12. [`buffers`] assigns an address to every value;
+//! 13. [`schedule`] orders the launches of each place and adds waits between places.
 //!
 //! [`assemble()`] runs the last four.
 //!
@@ -25,6 +26,7 @@ mod assemble;
 pub mod bits;
 pub mod buffers;
 pub mod canonicalise;
+pub mod cells;
 pub mod cover;
 pub mod factors;
 pub mod footprint;

@@ -18,9 +18,9 @@ use super::input;
 use super::output::Failure;
 use super::values::{self, DeviceLists, GpuLayers, Parsed};
 use tpc_core::placement::{
-    DeviceKind, DeviceList, DeviceSpec, DraftSources, EngineChoice, HostExperts, Machine,
-    MachineRequest, Override, OverridePattern, Placement, Reserve, Servers, SplitMode, TensorSplit,
-    check_cache_type,
+    CacheSplit, DeviceKind, DeviceList, DeviceSpec, DraftSources, EngineChoice, HostExperts,
+    Machine, MachineRequest, Override, OverridePattern, Placement, Reserve, Servers, SplitMode,
+    TensorSplit, check_cache_type,
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
@@ -77,6 +77,9 @@ pub(super) struct PlacementArgs {
     /// Keep the KV cache on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
+    /// Divide the KV cache among devices by heads or by cells; auto: by cells if needed to fit, or faster.
+    #[arg(long, value_name = "heads|cells|auto", default_value = "auto", value_parser = values::cache_split())]
+    cache_split: Parsed<CacheSplit>,
     /// Run the last N layers and the output (which counts as one layer) on devices; a number, `all` or `auto` [-ngl;
     /// default: all].
     #[arg(
@@ -266,6 +269,7 @@ impl PlacementArgs {
             && defaults(|a, b| a.engine_memory.agrees_with(&b.engine_memory))
             && defaults(|a, b| a.depth == b.depth)
             && defaults(|a, b| a.deterministic == b.deterministic)
+            && defaults(|a, b| a.cache_split == b.cache_split)
             && defaults(|a, b| a.flash_attn == b.flash_attn)
             && defaults(|a, b| a.rpc == b.rpc)
     }
@@ -403,6 +407,7 @@ impl PlacementArgs {
                 (false, None) => HostExperts::NONE,
             },
             kv_on_host: self.no_kv_offload,
+            cache_split: self.cache_split.clone().map_err(Failure::usage)?,
             n_gpu_layers,
             topology,
             split_mode,

@@ -8,10 +8,10 @@ use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 
 use tpc_core::placement::{
-    DeviceList, DraftSources, EngineChoice, MAX_DEVICES, OverridePattern, Reserve, Servers,
-    SplitMode, TensorSplit, parse_backend, parse_cache_type, parse_deterministic,
-    parse_draft_sources, parse_engine, parse_flash_attention, parse_gpu_layers, parse_host_memory,
-    parse_link, parse_split_mode,
+    CacheSplit, DeviceList, DraftSources, EngineChoice, MAX_DEVICES, OverridePattern, Reserve,
+    Servers, SplitMode, TensorSplit, parse_backend, parse_cache_split, parse_cache_type,
+    parse_deterministic, parse_draft_sources, parse_engine, parse_flash_attention,
+    parse_gpu_layers, parse_host_memory, parse_link, parse_split_mode,
 };
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::engines::Backend;
@@ -320,6 +320,13 @@ pub(super) fn deterministic() -> Reader<SumOrder> {
     Reader {
         parse: parse_deterministic,
         values: vec!["on", "off", "auto"],
+    }
+}
+
+pub(super) fn cache_split() -> Reader<CacheSplit> {
+    Reader {
+        parse: parse_cache_split,
+        values: vec!["heads", "cells", "auto"],
     }
 }
 

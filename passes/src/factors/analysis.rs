@@ -77,6 +77,8 @@ pub struct LeafFacts {
     pub co_occurring: BTreeSet<Var>,
     /// The states, and the weights on groups, with this leaf, in program order.
     pub stored: Vec<Value>,
+    /// True for the parts of a cache that is divided by cells.
+    pub owned: bool,
     /// A value of a group that an override keeps whole.
     pub pinned_whole: Option<Value>,
 }
@@ -229,11 +231,11 @@ impl Analysis {
                             facts.whole.push(inst);
                         }
                         // Rounds of blocks and cells of a block stay together.
-                        Role::Owned if summands.len() > 1 || summand.len() > 3 => {
+                        Role::Owned if position + 2 != summand.len() || summand.len() > 3 => {
                             facts.whole.push(inst);
                         }
-                        Role::Owned if position + 2 != summand.len() => facts.whole.push(inst),
-                        Role::Reduce | Role::Norm | Role::Gather | Role::Expert | Role::Owned => {}
+                        Role::Owned => facts.owned = true,
+                        Role::Reduce | Role::Norm | Role::Gather | Role::Expert => {}
                     }
                 }
             }

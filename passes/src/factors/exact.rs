@@ -11,16 +11,16 @@ use tpc_ir::{Inst, Op, RANK};
 pub struct ExactOps {
     /// Instructions whose sums stay whole.
     pub whole: BTreeSet<Inst>,
-    /// Copies within a group, with one axis whose factors end at the copy. Operand and result may be divided
-    /// differently along this axis.
-    pub boundaries: BTreeMap<Inst, usize>,
+    /// Copies within a group, with the axes whose factors end at the copy. Operand and result may be divided
+    /// differently along these axes.
+    pub boundaries: BTreeMap<Inst, Vec<usize>>,
 }
 
 impl ExactOps {
     /// Returns the sharding rule of an instruction, given the rule of its op.
     pub(super) fn rule(&self, inst: Inst, op: &Op, rule: Arc<Rule>) -> Arc<Rule> {
-        if let Some(&axis) = self.boundaries.get(&inst) {
-            let others: Vec<usize> = (0..RANK).filter(|&a| a != axis).collect();
+        if let Some(axes) = self.boundaries.get(&inst) {
+            let others: Vec<usize> = (0..RANK).filter(|a| !axes.contains(a)).collect();
             return Arc::new(Rule::opaque().same(0, &others));
         }
         if !self.whole.contains(&inst) {

@@ -1,7 +1,8 @@
 //! Lowers single instructions to local ops, names and types.
 
 use tpc_ir::op::{
-    Concat, InferredTypes, LocalCtx, ReduceScatter, Rule, ShardedTensor, Slice, Slot, TypeError,
+    AllToAll, Concat, InferredTypes, LocalCtx, ReduceScatter, Rule, ShardedTensor, Slice, Slot,
+    TypeError,
 };
 use tpc_ir::{
     Budget, Dim, Graph, Group, Inst, InstData, Interval, Op, OpLocation, Output, Place, Resource,
@@ -232,8 +233,10 @@ impl<'a> Lowering<'a> {
 
     /// Returns the per-device form of a collective: a reduce-scatter lists each device's indices.
     fn with_counts(&self, data: &InstData) -> Result<Op, LowerError> {
-        let Op::ReduceScatter(scatter) = &data.op else {
-            return Ok(data.op.clone());
+        let axis = match &data.op {
+            Op::ReduceScatter(scatter) => scatter.axis,
+            Op::AllToAll(exchange) => exchange.cut,
+            _ => return Ok(data.op.clone()),
         };
         let result = self.from.value(data.results[0]);
         let counts = (0..self.from.ranks(result.place))
@@ -241,7 +244,7 @@ impl<'a> Lowering<'a> {
                 let local = result
                     .sharding
                     .local_type(&result.ty, &self.from.classes, rank);
-                let kept = local.and_then(|t| t.dims.get(scatter.axis as usize)?.as_const());
+                let kept = local.and_then(|t| t.dims.get(axis as usize)?.as_const());
                 kept.ok_or_else(|| {
                     self.rebase(Site {
                         data,
@@ -251,11 +254,14 @@ impl<'a> Lowering<'a> {
                 })
             })
             .collect::<Result<_, _>>()?;
-        Ok(ReduceScatter {
-            axis: scatter.axis,
-            counts,
-        }
-        .into())
+        Ok(match &data.op {
+            Op::AllToAll(exchange) => AllToAll {
+                counts,
+                ..exchange.clone()
+            }
+            .into(),
+            _ => ReduceScatter { axis, counts }.into(),
+        })
     }
 
     pub(super) fn rule(&self, data: &InstData) -> Rule {

@@ -38,6 +38,15 @@ impl Workload {
         }
     }
 
+    /// Returns the batches with cells counted in units of `unit` cells.
+    #[must_use]
+    pub fn in_units(self, unit: u64) -> Workload {
+        Workload {
+            decode: self.decode.in_units(unit),
+            prefill: self.prefill.in_units(unit),
+        }
+    }
+
     /// Returns the number of tokens in the prompt batch.
     pub fn ubatch(&self) -> f64 {
         self.prefill.get(Symbol::NTokens) as f64

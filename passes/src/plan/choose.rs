@@ -57,6 +57,10 @@ fn find_cheapest(
     choice.optimal &= complete;
     let mut best: Option<BestAssignment> = None;
     for set in sets {
+        let has_all = (0..global.len()).all(|i| !global[i].required || set.contains(&i));
+        if !has_all {
+            continue;
+        }
         let given: Vec<&SplitOption> = set.iter().map(|&i| &global[i]).collect();
         if best.is_some() && budget.remaining(Resource::Trials) == 0 {
             choice.optimal = false;
@@ -92,12 +96,20 @@ fn solve(
             let clashes = |g: &&SplitOption| clash(pricer.facts.analysis, o, g);
             !given.iter().any(clashes)
         };
-        let options: Vec<&SplitOption> = p.options.iter().filter(compatible).collect();
-        let found = search(pricer, &p.whole, given, &options, budget)?;
+        let (required, options): (Vec<&SplitOption>, Vec<&SplitOption>) =
+            (p.options.iter().filter(compatible)).partition(|o| o.required);
+        let fits = |o: &&SplitOption| {
+            let clashes = |r: &&SplitOption| clash(pricer.facts.analysis, o, r);
+            !required.iter().any(clashes)
+        };
+        let options: Vec<&SplitOption> = options.into_iter().filter(fits).collect();
+        let fixed: Vec<&SplitOption> = given.iter().chain(&required).copied().collect();
+        let found = search(pricer, &p.whole, &fixed, &options, budget)?;
         choice.priced += found.priced;
         choice.optimal &= found.optimal;
         total += found.price.uncapped * p.count() as f64;
-        solutions.push((found.price, found.assignment.into_iter().cloned().collect()));
+        let assignment = required.into_iter().chain(found.assignment);
+        solutions.push((found.price, assignment.cloned().collect()));
     }
     Some((total, solutions))
 }

@@ -170,7 +170,7 @@ impl Builder<'_> {
         let data = self.out.value(v);
         let (ty, place, name) = (data.ty.clone(), data.place, data.name.clone());
         let made = self.out.push(Copy, vec![v], vec![ty], place, layer);
-        self.exact.boundaries.insert(made, axis);
+        self.exact.boundaries.insert(made, vec![axis]);
         self.origins.push(None);
         let made = self.out.inst(made).results[0];
         self.out.value_mut(made).name = name;

@@ -60,6 +60,7 @@ impl Leaf<'_> {
 
     fn kind_in_states(&self) -> &'static str {
         match () {
+            () if self.facts.owned => "cells",
             () if self.meets(kv_operands, 2) => "kv heads",
             () if self.meets(kv_operands, 0) => "head width",
             () if self.meets(kv_operands, 1) => "cells",

@@ -55,7 +55,7 @@ use std::collections::BTreeSet;
 use tpc_ir::factor::Var;
 use tpc_ir::program::{Company, SumOrder};
 use tpc_ir::verify::Violations;
-use tpc_ir::{Budget, BudgetExceeded, Group, Inst, Value, Verified, stage};
+use tpc_ir::{Budget, BudgetExceeded, Graph, Group, Inst, Value, Verified, stage};
 
 use breaking::breaking_insts;
 use exact::{alike_in_layers, isolate};
@@ -70,6 +70,9 @@ pub enum PlanError {
     /// The placed graph does not verify, because of a bug in the placement.
     #[error(transparent)]
     Invalid(#[from] Violations),
+    /// The sizes of the caches overflow if cells are counted in units.
+    #[error("the sizes of the caches are too large")]
+    Cells,
     /// The budget is exhausted.
     #[error(transparent)]
     Budget(#[from] BudgetExceeded),
@@ -127,13 +130,23 @@ pub fn plan_within(
     request: &PlanRequest,
     budget: &Budget,
 ) -> Result<PlannedGraph, PlanError> {
+    let in_units;
+    let mut graph: &Graph = model;
+    if request.cell_unit > 1 {
+        in_units = model.in_units(request.cell_unit).ok_or(PlanError::Cells)?;
+        graph = &in_units;
+    }
     let placed = place(
-        model,
+        graph,
         &request.layer_placement,
         &request.devices,
         &request.topology,
         &request.workload,
     );
+    if request.cell_unit > 1 {
+        let divided = crate::cells::divide(&placed);
+        return choose_splits(divided.placed, &divided.exact, request, budget);
+    }
     let none = ExactOps::default();
     if request.sums != SumOrder::OneDevice {
         return choose_splits(placed, &none, request, budget);

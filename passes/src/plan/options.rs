@@ -23,6 +23,8 @@ pub struct SplitOption {
     pub shares_blocks: bool,
     /// The kind of the factor, as a phrase for messages.
     pub kind: &'static str,
+    /// True if every assignment has this option, because the plan divides caches by cells.
+    pub required: bool,
 }
 
 /// True if both options would split one value twice.
@@ -168,6 +170,9 @@ pub fn options_for(
     if refusal(facts.factors, facts.analysis, leaf).is_some() || n < 2 {
         return Vec::new();
     }
+    if facts.analysis.leaves[&leaf].owned {
+        return one_part_each(facts, leaf, group, n);
+    }
     let mut out = Options {
         facts,
         group,
@@ -194,6 +199,22 @@ pub fn options_for(
         }
     }
     out.found
+}
+
+/// Returns the option that gives each device one of the parts of a cache; none if there are fewer parts.
+fn one_part_each(facts: GraphFacts<'_>, leaf: Var, group: Group, parts: u64) -> Vec<SplitOption> {
+    let devices = facts.graph.group(group).devices.len() as u64;
+    let part = |start: u64| Interval { start, len: 1 };
+    let option = SplitOption {
+        group,
+        leaves: vec![leaf],
+        ranges: (0..parts).map(part).collect(),
+        granule: 1,
+        shares_blocks: false,
+        kind: "cells",
+        required: true,
+    };
+    (devices == parts).then_some(option).into_iter().collect()
 }
 
 /// The maximum number of flat indices of a chain; the search tries every cut.
@@ -239,6 +260,7 @@ impl Options<'_> {
                     granule,
                     shares_blocks,
                     kind,
+                    required: false,
                 });
             }
         };

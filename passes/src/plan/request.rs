@@ -25,6 +25,8 @@ pub struct PlanRequest {
     pub depth: u64,
     /// The order of sums over devices.
     pub sums: SumOrder,
+    /// The number of cells that the plan's graphs count as one; more than 1 if caches are divided by cells.
+    pub cell_unit: u64,
     /// The target that stores the weights. If it can repack blocks, ranges may end inside blocks.
     pub storage: &'static dyn Target,
 }
@@ -42,7 +44,21 @@ impl PlanRequest {
             engine: Engine::default(),
             depth: 0,
             sums: SumOrder::default(),
+            cell_unit: 1,
             storage: &FileTarget,
+        }
+    }
+
+    /// Divides the caches of stages with several devices by cells. Each of `parallel` sequences has whole units of cells.
+    pub fn divide_cells(&mut self, parallel: u64) {
+        self.cell_unit = crate::cells::cell_unit(&self.layer_placement);
+        for batch in [&mut self.workload.decode, &mut self.workload.prefill] {
+            *batch = batch.in_units(self.cell_unit);
+            for symbol in [Symbol::NCtx, Symbol::NCtxSwa] {
+                let parts = parallel.max(1).saturating_mul(self.cell_unit);
+                let cells = batch.get(symbol).div_ceil(parts).saturating_mul(parts);
+                *batch = batch.with(symbol, cells);
+            }
         }
     }
 

@@ -92,6 +92,18 @@ fn run(
     without: Option<&str>,
     budget: &Budget,
 ) -> Result<Proof, Box<Refutation>> {
+    // The model is the same for any sizes, so also for caches of whole units.
+    let in_units;
+    let mut model: &Graph = model;
+    if programs.cell_unit != model.cell_unit {
+        let what = || RefutationReason::Model {
+            op: "cells",
+            value: String::new(),
+        };
+        let converted = model.in_units(programs.cell_unit.0);
+        in_units = converted.ok_or_else(|| Refutation::of_output(programs, None, what()))?;
+        model = &in_units;
+    }
     structure::check_model(model, programs)?;
     structure::check(programs)?;
     let leaves = Leaves::new(model);

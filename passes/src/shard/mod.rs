@@ -5,7 +5,8 @@
 
 use tpc_ir::factor::Var;
 use tpc_ir::op::{
-    AllGather, AllReduce, Copy, NormApply, NormStats, OperandState, TypeError, unreduced_result,
+    AllGather, AllReduce, AllToAll, Copy, NormApply, NormStats, OperandState, TypeError,
+    unreduced_result,
 };
 use tpc_ir::{
     AxisTree, ClassData, ClassRef, Dim, Graph, Inst, Interval, Op, Output, Place, RANK, Sharding,
@@ -245,14 +246,19 @@ impl Lowering<'_> {
         if from == to {
             return Ok(v);
         }
-        let axis = gathered_axis(&self.out, &from).filter(|_| to == Sharding::mirrored());
-        let inst = match axis {
-            Some(axis) => {
-                let axis = axis as u64;
-                (self.out).push(AllGather { axis }, vec![v], vec![ty], place, layer)
+        let join = gathered_axis(&self.out, &from);
+        let cut = cut_axis(&self.out, &to, self.out.ranks(place));
+        let op: Op = match (join, cut) {
+            (Some(axis), _) if to == Sharding::mirrored() => AllGather { axis: axis as u64 }.into(),
+            (Some(join), Some(cut)) if join != cut => AllToAll {
+                cut: cut as u64,
+                join: join as u64,
+                counts: Vec::new(),
             }
-            None => self.out.push(Copy, vec![v], vec![ty], place, layer),
+            .into(),
+            _ => Copy.into(),
         };
+        let inst = self.out.push(op, vec![v], vec![ty], place, layer);
         let made = self.out.inst(inst).results[0];
         let name = &self.from.value(result).name;
         self.set(made, name, to);
@@ -287,6 +293,22 @@ fn gathered_axis(graph: &Graph, sharding: &Sharding) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+/// Returns the axis that an all-to-all cuts: the only split axis, if the devices' parts are its consecutive ranges.
+fn cut_axis(graph: &Graph, sharding: &Sharding, devices: usize) -> Option<usize> {
+    let split: Vec<usize> = (0..RANK).filter(|&a| sharding.axes[a].is_some()).collect();
+    let [axis] = split[..] else { return None };
+    let tree = sharding.axes[axis].as_deref()?;
+    let mut end = 0;
+    for rank in 0..devices {
+        match tree.intervals(&graph.classes, rank)?[..] {
+            [] => {}
+            [run] if run.start == end => end = run.end(),
+            _ => return None,
+        }
+    }
+    (tree.size()? == end).then_some(axis)
 }
 
 /// Returns the sizes, for reports; `None` unless all are constant.

@@ -140,6 +140,7 @@ impl Builder {
         let name = format!("in{}", self.inputs.len());
         let op = Input {
             kind: InputKind::Other(name.clone()),
+            required: false,
         };
         let inst = self
             .graph
@@ -327,6 +328,7 @@ pub(crate) fn random_choice(
             granule: 1,
             shares_blocks: false,
             kind: "random",
+            required: false,
         });
     }
     Choice::from_options(options)

@@ -43,6 +43,7 @@ impl PlacementArgs {
             n_cpu_moe: one(&given.n_cpu_moe, &self.n_cpu_moe),
             cpu_moe: given.cpu_moe || self.cpu_moe,
             no_kv_offload: given.no_kv_offload || self.no_kv_offload,
+            cache_split: unusual(&given.cache_split, &self.cache_split, &usual.cache_split),
             n_gpu_layers: one(&given.n_gpu_layers, &self.n_gpu_layers),
             cache_type_k: one(&given.cache_type_k, &self.cache_type_k),
             cache_type_v: one(&given.cache_type_v, &self.cache_type_v),

@@ -74,12 +74,12 @@ impl CompiledModel {
 
     /// Returns the sizes of the largest prompt batch with a full cache, which needs the most memory.
     pub fn memory_batch(&self) -> Bindings {
-        memory_batch(&self.request.workload, self.caches)
+        memory_batch(&self.request.workload)
     }
 
     /// Lists the batch shapes of a run, with full caches: one token, and the largest prompt batch.
     pub fn batch_shapes(&self) -> Vec<BatchShape> {
-        memory::shapes(&self.request.workload, self.caches)
+        memory::shapes(&self.request.workload)
     }
 
     /// Returns the arena bytes of each place, for [these shapes](Self::batch_shapes).

@@ -33,6 +33,7 @@ impl Sharding {
         let planned = plan_within(graph, request, budget).map_err(|e| match e {
             PlanError::Invalid(violations) => invalid(violations),
             PlanError::Budget(e) => vec![over_budget(&graph.name, &e)],
+            e @ PlanError::Cells => internal(graph, &e),
         })?;
         let PlannedGraph {
             graph,

@@ -14,7 +14,7 @@ use super::candidate::Candidate;
 use super::divide::{Division, divide};
 use super::engine_memory;
 use super::fitting::Fitting;
-use super::memory::{Memory, fits};
+use super::memory::{Memory, cache_sizes, fits};
 use super::parallel::run_beside;
 use super::ranking::{CompareScope, Ranking};
 use super::strategies::{Strategy, strategy};
@@ -101,7 +101,7 @@ impl PlanInput {
         let budget = Budget::default();
         let division = divide(&self.model.graph, &strategy.request, &budget)?;
         let estimate = estimate(&division.planned, &division.sharded, &strategy.request);
-        let memory = self.memory(placement);
+        let memory = self.memory(placement).of_others(&strategy.request.workload);
         let found =
             engine_memory::footprints(&self.model, placement, &strategy.request, self.ctx_size);
         let memory = match found {
@@ -206,12 +206,8 @@ impl Draft {
             rewriting,
             programs,
         } = self.division;
-        let PlanInput {
-            model,
-            caches,
-            size,
-            ..
-        } = prepared;
+        let PlanInput { model, size, .. } = prepared;
+        let caches = cache_sizes(&request.workload);
         let memory = self.memory;
         let count = || {
             memory.footprints(&programs);

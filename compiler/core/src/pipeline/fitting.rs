@@ -166,7 +166,7 @@ impl Fitting<'_> {
     }
 
     fn assess(&self, request: PlanRequest, division: Division) -> Attempt {
-        let memory = self.memory.of_others();
+        let memory = self.memory.of_others(&request.workload);
         let found = engine_memory::footprints(self.of, self.placement, &request, self.ctx_size);
         let memory = match found {
             Some(found) => memory.with_footprints(found),

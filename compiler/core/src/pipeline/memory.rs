@@ -10,15 +10,22 @@ use tpc_passes::plan::PlanRequest;
 use super::cells::CacheSizes;
 
 /// Returns the sizes of the largest prompt batch with a full cache.
-pub(super) fn memory_batch(workload: &Workload, caches: CacheSizes) -> Bindings {
-    workload
-        .prefill
-        .with(Symbol::NKv, caches.n_ctx)
-        .with(Symbol::NKvSwa, caches.n_ctx_swa)
+pub(super) fn memory_batch(workload: &Workload) -> Bindings {
+    let most = workload.prefill;
+    most.with(Symbol::NKv, most.get(Symbol::NCtx))
+        .with(Symbol::NKvSwa, most.get(Symbol::NCtxSwa))
 }
 
-pub(super) fn shapes(workload: &Workload, caches: CacheSizes) -> Vec<BatchShape> {
-    let most = memory_batch(workload, caches);
+/// Returns the numbers of cells of a workload's caches.
+pub(super) fn cache_sizes(workload: &Workload) -> CacheSizes {
+    CacheSizes {
+        n_ctx: workload.prefill.get(Symbol::NCtx),
+        n_ctx_swa: workload.prefill.get(Symbol::NCtxSwa),
+    }
+}
+
+pub(super) fn shapes(workload: &Workload) -> Vec<BatchShape> {
+    let most = memory_batch(workload);
     let decode = [Symbol::NKv, Symbol::NKvSwa]
         .into_iter()
         .fold(workload.decode, |b, s| b.with(s, most.get(s)));
@@ -56,8 +63,9 @@ impl Memory {
         }
     }
 
-    pub(super) fn of_others(&self) -> Memory {
-        Memory::new(self.shapes.clone(), self.storage)
+    /// Returns the memory of other programs, for a workload.
+    pub(super) fn of_others(&self, workload: &Workload) -> Memory {
+        Memory::new(shapes(workload), self.storage)
     }
 
     pub(super) fn with(&self, shape: BatchShape) -> Memory {

@@ -88,11 +88,11 @@ impl PlanInput {
 
     /// Returns the sizes of the largest prompt batch with a full cache, which needs the most memory.
     pub fn memory_batch(&self, placement: &Placement) -> Bindings {
-        memory_batch(&self.workload(placement), self.caches)
+        memory_batch(&self.workload(placement))
     }
 
     pub(super) fn memory(&self, placement: &Placement) -> Memory {
-        let shapes = shapes(&self.workload(placement), self.caches);
+        let shapes = shapes(&self.workload(placement));
         Memory::new(shapes, placement.storage)
     }
 }
@@ -105,7 +105,7 @@ pub(crate) fn memory_batch_of(
 ) -> Bindings {
     let caches = CacheSizes::new(ctx_size, window, ubatch, parallel);
     let workload = Workload::new(caches.n_ctx, caches.n_ctx_swa, ubatch, parallel);
-    memory_batch(&workload, caches)
+    memory_batch(&workload)
 }
 
 fn of_file(file: &GgufFile, placement: &Placement) -> Result<PlanInput, Vec<Diagnostic>> {

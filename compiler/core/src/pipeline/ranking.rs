@@ -4,7 +4,8 @@
 //! tokens, plus a price if memory on the fullest device is scarce. Costs within the estimates' error are equal. Groups
 //! of devices in sequence are planned only if they could be chosen.
 
-use tpc_ir::{Bindings, Budget, Graph, Place};
+use tpc_ir::program::SumOrder;
+use tpc_ir::{Bindings, Budget, Graph, Op, Place, Symbol};
 use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::estimate;
 
@@ -12,7 +13,7 @@ use super::candidate::Candidate;
 use super::divide::Sharding;
 use super::strategies::{Strategy, Way, strategy, ways};
 use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
-use crate::placement::{OverriddenPlaces, Placement, SplitMode, overridden};
+use crate::placement::{CacheSplit, OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
 /// Number of plans to keep until one is taken. Plans are large, so other strategies are planned again if these plans do
@@ -60,7 +61,7 @@ impl PlanInput {
         budget: &Budget,
     ) -> Result<Ranking, Vec<Diagnostic>> {
         let overridden = overridden(&self.model.graph, placement).map_err(|d| vec![d])?;
-        let mut all = ways(placement);
+        let mut all = self.ways(placement);
         if let [_] = all.as_slice() {
             let only = all.remove(0);
             let strategy = self.strategy(placement, &overridden, &only);
@@ -117,6 +118,40 @@ impl PlanInput {
             candidates,
             left_out,
             complete,
+        })
+    }
+
+    /// Lists the ways to compare: with `--cache-split auto`, also a division by cells where devices would store the same
+    /// KV heads.
+    fn ways(&self, placement: &Placement) -> Vec<Way> {
+        let mut out = ways(placement);
+        let auto = placement.cache_split == CacheSplit::Auto
+            && placement.engine == Engine::Tpc
+            && placement.sums != SumOrder::OneDevice
+            && !placement.kv_on_host;
+        if auto {
+            let shares = |way: &&Way| way.stages.iter().any(|s| self.shares_heads(s.len() as u64));
+            let more: Vec<Way> = (out.iter().filter(shares))
+                .filter_map(Way::by_cells)
+                .collect();
+            out.extend(more);
+        }
+        out
+    }
+
+    /// True if several of `devices` devices store the same KV heads of an attention over a cache.
+    fn shares_heads(&self, devices: u64) -> bool {
+        let graph = &self.model.graph;
+        graph.insts().any(|(_, data)| match &data.op {
+            Op::FlashAttn(_) => {
+                let keys = &graph.value(data.operands[1]).ty;
+                let heads = keys.dims[2].as_const().unwrap_or(devices);
+                let cached = [Symbol::NKv, Symbol::NKvSwa]
+                    .into_iter()
+                    .any(|s| keys.dims[1].mentions(s));
+                cached && !heads.is_multiple_of(devices)
+            }
+            _ => false,
         })
     }
 
@@ -326,6 +361,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
 }
 
 fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
+    let batch = batch.in_units(graph.cell_unit.0);
     let mut out = vec![0_u64; devices];
     for (_, i) in graph.insts() {
         if !i.op.is_stored() {
@@ -337,11 +373,11 @@ fn stored_bytes(graph: &Graph, devices: usize, batch: &Bindings) -> Vec<u64> {
         };
         match v.place {
             Place::Host => {}
-            Place::Device(d) => add(d.index(), v.ty.bytes(batch)),
+            Place::Device(d) => add(d.index(), v.ty.bytes(&batch)),
             Place::Group(g) => {
                 for (rank, d) in graph.group(g).devices.iter().enumerate() {
                     let local = v.sharding.local_type(&v.ty, &graph.classes, rank);
-                    add(d.index(), local.and_then(|t| t.bytes(batch)));
+                    add(d.index(), local.and_then(|t| t.bytes(&batch)));
                 }
             }
         }

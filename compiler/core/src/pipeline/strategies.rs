@@ -3,7 +3,9 @@ use tpc_passes::machine::{Engine, Workload};
 use tpc_passes::plan::PlanRequest;
 
 use super::model::Model;
-use crate::placement::{OverriddenPlaces, Placement, ResolvedPlacement, SplitMode, resolve};
+use crate::placement::{
+    CacheSplit, OverriddenPlaces, Placement, ResolvedPlacement, SplitMode, resolve,
+};
 
 #[derive(Clone, Debug)]
 pub(super) struct Strategy {
@@ -29,6 +31,8 @@ pub struct Way {
     pub name: String,
     /// Positions of each stage's devices.
     pub stages: Vec<Vec<usize>>,
+    /// True if devices that share tensors divide KV caches by cells.
+    pub cells: bool,
 }
 
 impl Way {
@@ -42,12 +46,34 @@ impl Way {
             mode,
             name: name.into(),
             stages,
+            cells: false,
         }
+    }
+
+    /// Returns this way with KV caches divided by cells; `None` if devices do not share tensors.
+    #[must_use]
+    pub fn by_cells(&self) -> Option<Way> {
+        self.mode.splits_tensors().then(|| Way {
+            name: format!("{}, cache by cells", self.name),
+            cells: true,
+            ..self.clone()
+        })
     }
 }
 
 /// Lists the ways of a placement's split mode.
 pub fn ways(placement: &Placement) -> Vec<Way> {
+    let own = ways_by_heads(placement);
+    match (placement.cache_split, placement.engine) {
+        (CacheSplit::Cells, Engine::Tpc) => {
+            let by_cells = |way: Way| way.by_cells().unwrap_or(way);
+            own.into_iter().map(by_cells).collect()
+        }
+        _ => own,
+    }
+}
+
+fn ways_by_heads(placement: &Placement) -> Vec<Way> {
     let n = placement.devices.len();
     let none = |d: usize| Way::new(SplitMode::None, "none", vec![vec![d]]);
     let layer = || {
@@ -103,7 +129,12 @@ pub(super) fn strategy(
     way: &Way,
     batch: &Bindings,
 ) -> Strategy {
-    let Way { mode, stages, .. } = way.clone();
+    let Way {
+        mode,
+        stages,
+        cells,
+        ..
+    } = way.clone();
     let names = placement.devices.iter().map(|d| d.name.clone()).collect();
     let mut request = PlanRequest::new(placement.topology.clone(), workload, names);
     request.engine = placement.engine;
@@ -143,6 +174,9 @@ pub(super) fn strategy(
     request.layer_placement = resolved.layer_placement.clone();
     if request.tensor_split.is_none() {
         request.limit_device_weights(&model.graph, batch);
+    }
+    if cells {
+        request.divide_cells(placement.parallel);
     }
     Strategy {
         number: 0,

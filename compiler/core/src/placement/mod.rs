@@ -76,6 +76,29 @@ impl SplitMode {
     }
 }
 
+/// The division of KV caches among devices that share tensors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CacheSplit {
+    /// By cells if that is needed to fit, or faster; otherwise by heads.
+    #[default]
+    Auto,
+    /// By KV heads. Devices store the same heads if there are fewer heads than devices.
+    Heads,
+    /// By cells: each device stores a part of the cells of all heads.
+    Cells,
+}
+
+impl CacheSplit {
+    /// Returns the name in `--cache-split`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CacheSplit::Auto => "auto",
+            CacheSplit::Heads => "heads",
+            CacheSplit::Cells => "cells",
+        }
+    }
+}
+
 /// The options of a plan.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -94,6 +117,8 @@ pub struct Placement {
     pub host_experts: HostExperts,
     /// True if KV caches stay on the host.
     pub kv_on_host: bool,
+    /// The division of KV caches.
+    pub cache_split: CacheSplit,
     /// Number of last layers on devices, the output counted as one; `None` for all.
     pub n_gpu_layers: Option<u64>,
     /// K cache type.
@@ -159,6 +184,7 @@ impl Placement {
             overrides: Vec::new(),
             host_experts: HostExperts::NONE,
             kv_on_host: false,
+            cache_split: CacheSplit::default(),
             n_gpu_layers: None,
             cache_type_k: DType::F16,
             cache_type_v: DType::F16,
@@ -200,6 +226,21 @@ pub fn parse_split_mode(text: &str) -> Result<SplitMode, Diagnostic> {
             Err(d.help("use auto, none, layer or tensor"))
         }
     }
+}
+
+/// Parses `heads`, `cells` or `auto`.
+///
+/// # Errors
+/// Returns TPC0400 for any other text.
+pub fn parse_cache_split(text: &str) -> Result<CacheSplit, Diagnostic> {
+    let all = [CacheSplit::Auto, CacheSplit::Heads, CacheSplit::Cells];
+    all.into_iter().find(|s| s.name() == text).ok_or_else(|| {
+        let message = format!("`{text}` is not a division of the KV cache");
+        let d = Diagnostic::new(&codes::COMMAND_LINE, "--cache-split", message);
+        d.help(
+            "use heads, cells or auto: auto divides by cells if that is needed to fit, or faster",
+        )
+    })
 }
 
 /// Parses the number of layers on devices. `all`, `auto` and negative numbers mean all layers, as in llama.cpp. The

@@ -4,7 +4,7 @@ use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 use tpc_models::Drafting;
 
-use super::{HostExperts, Placement, SplitMode, spell_devices};
+use super::{CacheSplit, HostExperts, Placement, SplitMode, spell_devices};
 
 /// Formats numbers for `-ts`. Omits the fraction of whole numbers.
 pub fn shares(all: &[f64]) -> String {
@@ -47,6 +47,9 @@ impl Placement {
         }
         if self.kv_on_host {
             put(&["-nkvo"]);
+        }
+        if self.cache_split != CacheSplit::Auto {
+            put(&["--cache-split", self.cache_split.name()]);
         }
         if let Some(n) = self.n_gpu_layers {
             put(&["-ngl", &n.to_string()]);
@@ -98,6 +101,7 @@ mod tests {
             .expect("a list of overrides");
         p.host_experts = HostExperts::First(4);
         p.kv_on_host = true;
+        p.cache_split = CacheSplit::Cells;
         p.n_gpu_layers = Some(7);
         p.cache_type_v = DType::Q8_0;
         p.ctx_size = Some(4096);
@@ -108,7 +112,7 @@ mod tests {
         let words = p.option_words(SplitMode::Tensor, None).join(" ");
         assert_eq!(
             words,
-            "-sm tensor -ts 3,1.5 -ot a{1,2}=dev1 -ot b=CPU -ncmoe 4 -nkvo -ngl 7 -ctv q8_0 -c 4096 -ub 2048 -np 2 \
+            "-sm tensor -ts 3,1.5 -ot a{1,2}=dev1 -ot b=CPU -ncmoe 4 -nkvo --cache-split cells -ngl 7 -ctv q8_0 -c 4096 -ub 2048 -np 2 \
              --spec-type draft-mtp --deterministic off"
         );
         let p = Placement::on(devices("cpu,cuda:3"));

@@ -179,6 +179,7 @@ fn split_heads(
                 granule: 1,
                 shares_blocks: false,
                 kind: "forced",
+                required: false,
             }])
         },
     ))
