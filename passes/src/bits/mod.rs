@@ -30,6 +30,8 @@ pub enum DifferenceCause {
     SplitNorm,
     /// The executor adds a part of a product in another order than the whole product.
     ProductOrder,
+    /// Devices attend to parts of the cells, and the parts are joined.
+    SplitCells,
 }
 
 /// A sum that may differ in its bits.
@@ -85,6 +87,14 @@ pub fn find_differences(programs: &Graph, company: Company) -> Vec<Difference> {
             data.op.category(),
             OpCategory::Collective(Collective::AllReduce | Collective::ReduceScatter)
         );
+        if let (Op::MergeAttn(_), Some(&value)) = (&data.op, data.results.first()) {
+            out.push(Difference {
+                cause: DifferenceCause::SplitCells,
+                inst,
+                value,
+                tensor: None,
+            });
+        }
         let state = if sums {
             let cause = difference_cause(&operands, company.subtrees);
             let tensor = || {

@@ -1,9 +1,11 @@
 //! Encodes the values of an obligation as terms of an e-graph.
 
+use std::collections::BTreeSet;
+
 use egg::Id;
 use rustc_hash::FxHashMap;
 use tpc_ir::op::{AllToAll, Arange, Concat, Copy, InferredTypes, ReduceScatter};
-use tpc_ir::{Budget, Dim, Inst, InstData, Interval, Op, RANK, TensorType, Value};
+use tpc_ir::{Budget, Dim, Graph, Inst, InstData, Interval, Op, RANK, TensorType, Value};
 
 use super::boundary::{Boundary, is_inlined};
 use super::finite;
@@ -14,6 +16,7 @@ use super::leaves::is_named_leaf;
 use super::obligation::Obligation;
 use super::refutation::{Refutation, RefutationReason};
 use super::rules::RULES;
+use super::rules::cells::held;
 use super::term_graph::TermGraph;
 
 pub(super) struct Encoding<'a> {
@@ -40,6 +43,7 @@ impl<'a> Encoding<'a> {
             programs: FxHashMap::default(),
             boundary,
         };
+        encoding.terms.cell_parts = cell_parts(task.programs);
         let mut added = encoding.add_model();
         encoding.terms.of_model = false;
         for &inst in task.of_programs {
@@ -318,7 +322,15 @@ impl<'a> Encoding<'a> {
 
     fn leaf(&mut self, op: &Op) -> Result<Id, NotExpressible> {
         let whole = self.task.leaves.get(op).ok_or(NotExpressible)?;
-        let base = self.of_model(whole);
+        let mut base = self.of_model(whole);
+        if let Op::State(state) = op
+            && let Some(cells) = state.cells
+        {
+            let dims = &self.terms.ty(base).ok_or(NotExpressible)?.dims;
+            let last = (0..RANK).rev().find(|&a| !dims[a].is_one());
+            let axis = last.ok_or(NotExpressible)?;
+            base = self.terms.on_axis(base, axis, held(cells)?)?;
+        }
         let Some(parts) = op.parts() else {
             return Ok(base);
         };
@@ -326,6 +338,16 @@ impl<'a> Encoding<'a> {
         let (indices, dims) = held_part(parts, op.row_granule(ty.dtype), &ty)?;
         Ok(self.terms.view(base, indices, dims))
     }
+}
+
+/// Returns the numbers of parts into which programs divide states by cells, in ascending order.
+fn cell_parts(programs: &Graph) -> Vec<u64> {
+    let of = programs.insts().filter_map(|(_, data)| match &data.op {
+        Op::State(state) => state.cells.map(|c| c.of),
+        _ => None,
+    });
+    let all: BTreeSet<u64> = of.collect();
+    all.into_iter().collect()
 }
 
 fn axis(axis: u64) -> Result<usize, NotExpressible> {

@@ -26,7 +26,7 @@ pub struct BitsReport {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct OtherBitsReport {
     /// The reason.
-    #[schemars(extend("enum" = ["devices", "shares", "terms", "late", "norms", "products"]))]
+    #[schemars(extend("enum" = ["devices", "shares", "terms", "late", "norms", "products", "cells"]))]
     pub reason: &'static str,
     /// Number of sums.
     pub sums: usize,
@@ -50,6 +50,10 @@ pub fn explain_difference(cause: DifferenceCause) -> (&'static str, &'static str
         DifferenceCause::ProductOrder => (
             "products",
             "devices add a part of a product in another order than one device",
+        ),
+        DifferenceCause::SplitCells => (
+            "cells",
+            "devices attend to parts of the cells, and their results are joined",
         ),
     }
 }

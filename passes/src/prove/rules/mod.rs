@@ -5,6 +5,7 @@
 //! (`tests/data/proof/NAME.{model,programs}.tpir`). A false rule would accept wrong programs; a missing rule only
 //! rejects correct ones.
 
+pub(super) mod cells;
 mod copies;
 pub(super) mod linear;
 mod masks;
@@ -33,6 +34,10 @@ pub(super) const RULES: &[ProofRule] = &[
     masks::MASKED_BIAS,
     masks::MASKED_VIEW,
     views::CONCAT_OF_VIEWS,
+    cells::ATTENTION_IN_PARTS,
+    cells::OWNED_WRITE,
+    cells::SLICE_OF_PARTS,
+    cells::PERMUTED_UNITS,
     copies::VIEW_OF_COPIES,
     copies::CONCAT_OF_COPIES,
     copies::OP_OF_COPIES,

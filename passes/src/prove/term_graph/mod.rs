@@ -64,6 +64,8 @@ pub(super) struct TermGraph {
     model: ModelTerms,
     pub(super) relations: Relations,
     pub(super) of_model: bool,
+    /// Numbers of parts into which the programs divide caches by cells.
+    pub(super) cell_parts: Vec<u64>,
     without: Option<String>,
     pub(super) found: BTreeMap<&'static str, u64>,
     steps: Meter,
@@ -116,6 +118,7 @@ impl TermGraph {
             model: ModelTerms::default(),
             relations: Relations::default(),
             of_model: true,
+            cell_parts: Vec::new(),
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
             steps: Meter::new(budget.remaining(Resource::Steps) / STEP),
