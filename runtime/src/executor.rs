@@ -5,7 +5,7 @@
 //! an error, so a failed batch does not change states.
 
 use tpc_ir::op::{InputKind, Op};
-use tpc_ir::{DType, Graph, Output, TensorType, Value};
+use tpc_ir::{CellUnit, DType, Graph, Output, TensorType, Value};
 
 use crate::best::BestLogits;
 use crate::error::ExecError;
@@ -56,6 +56,8 @@ pub struct Interface {
     pub both_ways: bool,
     /// States, one entry per place.
     pub states: Vec<StateInfo>,
+    /// The unit of numbers of cells.
+    pub cell_unit: CellUnit,
 }
 
 impl Interface {
@@ -80,6 +82,7 @@ impl Interface {
             recurrent: has(&|op| matches!(op, Op::Input(i) if i.kind == InputKind::StateCells)),
             both_ways: has(&|op| matches!(op, Op::Input(i) if i.kind.is_batch_mask())),
             states: StateInfo::of(graph),
+            cell_unit: graph.cell_unit,
         }
     }
 

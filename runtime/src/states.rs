@@ -1,5 +1,7 @@
 use tpc_ir::op::{InputKind, Op, Rope, RopeMode};
-use tpc_ir::{Bindings, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, Value};
+use tpc_ir::{
+    Bindings, CELL_BLOCK, CellParts, Dim, Graph, Interval, Output, RANK, Symbol, TensorType, Value,
+};
 
 use crate::tensor::Shape;
 
@@ -50,6 +52,8 @@ pub struct StateInfo {
     pub parts: Option<Vec<Vec<Interval>>>,
     /// Content of the cells, and the axis that counts cells. All later axes have size 1.
     pub cells: Option<(CellKind, usize)>,
+    /// Stored parts of the cells; `None` if the state is not divided by cells.
+    pub cell_parts: Option<CellParts>,
     /// Rotary embeddings in the state, or the reason why they are unknown.
     pub rotations: Result<Vec<Rotation>, String>,
 }
@@ -70,7 +74,8 @@ impl StateInfo {
                 name: op.name.clone(),
                 ty: data.ty.clone(),
                 parts: op.parts.clone(),
-                cells: cells(&data.ty),
+                cells: cells(&data.ty, op.cells, graph.cell_unit.0),
+                cell_parts: op.cells,
                 rotations: match absolute {
                     true => Err("the model uses absolute positions".into()),
                     false => rotations(graph, value),
@@ -85,10 +90,22 @@ impl StateInfo {
     }
 }
 
-fn cells(ty: &TensorType) -> Option<(CellKind, usize)> {
+/// Returns the content and the axis of a state's cells, in a graph with units of `unit` cells.
+fn cells(ty: &TensorType, parts: Option<CellParts>, unit: u64) -> Option<(CellKind, usize)> {
+    let held = match parts {
+        None => unit,
+        Some(parts) => {
+            let rounds = unit.checked_div(parts.of)?;
+            let whole = rounds * parts.of == unit && rounds.is_multiple_of(CELL_BLOCK as u64);
+            rounds.checked_mul(parts.count).filter(|_| whole)?
+        }
+    };
     let kind = |axis: usize| {
         let mut kinds = CellKind::ALL.into_iter();
-        kinds.find(|k| ty.dims[axis] == Dim::from(k.symbol()))
+        let divided = |k: &CellKind| parts.is_none() || k.symbol().counts_cells();
+        kinds.find(|k| {
+            divided(k) && Dim::from(k.symbol()).in_units(held).as_ref() == Some(&ty.dims[axis])
+        })
     };
     let axis = (1..RANK).rev().find(|&axis| !ty.dims[axis].is_one())?;
     let inner = ty.dims[..axis].iter().all(|d| d.as_const().is_some());

@@ -310,6 +310,7 @@ pub(crate) fn lay_out(
     [tokens, outputs]: [usize; 2],
     target: &dyn Target,
 ) -> Result<Program, Error> {
+    let config = &config.in_units(programs.cell_unit);
     let shapes = batch_shapes::shapes(config, tokens.min(config.n_ctx), outputs);
     assemble(programs, &shapes, target).map_err(|e| {
         Error::from(ExecError::Size {

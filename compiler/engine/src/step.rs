@@ -88,6 +88,7 @@ pub fn planned_steps(
     let workload = &compiled.request.workload;
     let steps = |shape: usize, sizes: Bindings| {
         // The cache has the depth, and the tokens of the batch.
+        let sizes = sizes.in_units(program.graph.cell_unit.0);
         let cells = placement.depth.saturating_add(sizes.get(Symbol::NTokens));
         let caches = [
             (Symbol::NKv, compiled.caches.n_ctx),

@@ -42,6 +42,7 @@ pub(super) fn write(
 
 /// Writes 0 for cells with shown tokens, −∞ for other cells.
 fn mask(cells: &KvCells, row: &mut [f32], shown: impl Fn(TokenPos) -> bool) {
+    row[cells.held().len()..].fill(f32::NEG_INFINITY);
     for (to, cell) in row.iter_mut().zip(cells.held()) {
         *to = match cell {
             Some(k) if shown(*k) => 0.0,
@@ -75,7 +76,11 @@ fn last(cells: &KvCells, len: u32) -> Vec<i64> {
         let end = cell.as_ref().and_then(|k| ends.get(&block(k)));
         end.copied().unwrap_or(row)
     };
-    held().map(own).collect()
+    let unused = cells.held().len()..cells.n_kv();
+    held()
+        .map(own)
+        .chain(unused.map(|row| row as i64))
+        .collect()
 }
 
 #[cfg(test)]

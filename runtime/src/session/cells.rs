@@ -1,3 +1,5 @@
+use tpc_ir::Window;
+
 use super::batch::TokenPos;
 use super::config::SessionConfig;
 use super::kv_cells::KvCells;
@@ -13,11 +15,12 @@ pub(super) struct Cells {
 
 impl Cells {
     pub(super) fn new(config: &SessionConfig, recurrent: bool) -> Cells {
+        let cells = |n: usize, window: Option<Window>, most: usize| {
+            KvCells::in_units(n, window, (config.parts, most), config.unit())
+        };
         Cells {
-            full: KvCells::with_parts(config.n_ctx, None, (config.parts, usize::MAX)),
-            windowed: config.window.map(|w| {
-                KvCells::with_parts(config.n_ctx_swa, Some(w), (config.parts, config.part_swa))
-            }),
+            full: cells(config.n_ctx, None, usize::MAX),
+            windowed: (config.window).map(|w| cells(config.n_ctx_swa, Some(w), config.part_swa)),
             states: recurrent.then(|| StateCells::new(config.n_seq_max)),
         }
     }

@@ -1,5 +1,5 @@
 use tpc_ir::program::BatchShape;
-use tpc_ir::{Bindings, Symbol, Window};
+use tpc_ir::{Bindings, CellUnit, Symbol, Window};
 
 /// The size of a session's caches and states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct SessionConfig {
     pub parts: usize,
     /// Maximum cells per part in sliding-window layers.
     pub part_swa: usize,
+    /// The unit of the program's numbers of cells.
+    pub cell_unit: CellUnit,
 }
 
 impl SessionConfig {
@@ -29,6 +31,7 @@ impl SessionConfig {
             n_seq_max: 1,
             parts: 1,
             part_swa: usize::MAX,
+            cell_unit: CellUnit::default(),
         }
     }
 
@@ -54,12 +57,31 @@ impl SessionConfig {
         self
     }
 
+    /// Sets the unit of the program's numbers of cells, and rounds the caches up to whole units. If there are several
+    /// parts, each then consists of whole units.
+    #[must_use]
+    pub fn in_units(mut self, unit: CellUnit) -> SessionConfig {
+        self.cell_unit = unit;
+        let unit = self.unit();
+        let rounded = |n: usize| n.checked_next_multiple_of(unit).unwrap_or(n);
+        self.n_ctx = rounded(self.n_ctx);
+        self.n_ctx_swa = rounded(self.n_ctx_swa);
+        self
+    }
+
+    pub(super) fn unit(&self) -> usize {
+        usize::try_from(self.cell_unit.0)
+            .unwrap_or(usize::MAX)
+            .max(1)
+    }
+
     /// Returns the maximum shape of batches of up to `tokens` tokens and `outputs` requested logits. Memory is
     /// allocated for this shape.
     pub fn batch_shape(&self, tokens: usize, outputs: usize) -> BatchShape {
         let n = |n: usize| n as u64;
         BatchShape {
             most: Bindings::default()
+                .in_units(self.cell_unit.0)
                 .with(Symbol::NTokens, n(tokens))
                 .with(Symbol::NKv, n(self.n_ctx))
                 .with(Symbol::NKvSwa, n(self.n_ctx_swa))

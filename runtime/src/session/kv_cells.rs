@@ -22,6 +22,8 @@ use crate::slot::Slot;
 #[derive(Clone, Debug)]
 pub struct KvCells {
     len: usize,
+    /// Batches attend to whole units of this number of cells.
+    unit: usize,
     /// All cells up to the last one in use.
     cells: Vec<Option<TokenPos>>,
     window: Option<Window>,
@@ -71,9 +73,21 @@ impl KvCells {
         window: Option<Window>,
         (parts, most): (usize, usize),
     ) -> KvCells {
-        let parts = Parts::new(n_cells, parts, most);
+        KvCells::in_units(n_cells, window, (parts, most), 1)
+    }
+
+    /// Returns a cache as [`Self::with_parts`] whose cells are counted in units of `unit` cells. If there are several
+    /// parts, each has whole units.
+    pub fn in_units(
+        n_cells: usize,
+        window: Option<Window>,
+        parts: (usize, usize),
+        unit: usize,
+    ) -> KvCells {
+        let parts = Parts::new(n_cells, parts, unit);
         KvCells {
             len: n_cells,
+            unit: unit.max(1),
             cells: Vec::with_capacity(n_cells.min(RESERVED)),
             window,
             heads: vec![0; parts.count()],
@@ -95,11 +109,12 @@ impl KvCells {
         self.len == 0
     }
 
-    /// Returns the number of cells up to the last one in use. A batch attends to these cells.
+    /// Returns the number of cells that a batch attends to: the cells up to the last one in use, in whole units.
     pub const fn n_kv(&self) -> usize {
-        self.cells.len()
+        self.cells.len().next_multiple_of(self.unit)
     }
 
+    /// Returns the cells up to the last one in use.
     pub(super) fn held(&self) -> &[Option<TokenPos>] {
         &self.cells
     }
@@ -138,11 +153,8 @@ impl KvCells {
         if !(distinct && known && sizes && fits && !matches!(cells.last(), Some(None))) {
             return None;
         }
-        let mut out = KvCells::with_parts(
-            self.len,
-            self.window,
-            (self.parts.count(), self.parts.len()),
-        );
+        let parts = (self.parts.count(), self.parts.len());
+        let mut out = KvCells::in_units(self.len, self.window, parts, self.unit);
         out.cells.extend(cells);
         if self.window.is_some() {
             match self.parts.count() {
@@ -412,6 +424,7 @@ impl KvCells {
         to: Slot<'_>,
     ) -> Result<(), ExecError> {
         to.rows([self.n_kv(), tokens.len()], |i, row| {
+            row[self.cells.len()..].fill(f32::NEG_INFINITY);
             for (to, &cell) in row.iter_mut().zip(&self.cells) {
                 *to = match (self.sees(tokens[i], cell), values) {
                     (None, _) => f32::NEG_INFINITY,

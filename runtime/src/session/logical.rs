@@ -1,4 +1,4 @@
-use tpc_ir::{DType, Interval, RANK, Value};
+use tpc_ir::{CellParts, DType, Interval, RANK, Value};
 
 use crate::error::ExecError;
 use crate::executor::Executor;
@@ -27,6 +27,17 @@ struct Part {
     state: Value,
     cell_bytes: usize,
     runs: Vec<Run>,
+    /// The parts of the cells that the place stores; `None` for all cells.
+    cells: Option<CellParts>,
+}
+
+/// The cells of a range that a part stores. Their places in the part follow each other.
+#[derive(Debug, PartialEq, Eq)]
+struct Owned {
+    /// The place of the first cell.
+    first: usize,
+    /// The cells, counted from the start of the range.
+    cells: Vec<usize>,
 }
 
 /// A run of bytes that is contiguous in the part's cell and in the whole cell.
@@ -59,7 +70,7 @@ impl LogicalState {
         let (kind, axis) = first.cells?;
         let dtype = first.ty.dtype;
         let alike = |p: &&&StateInfo| p.cells == first.cells && p.ty.dtype == dtype;
-        if !parts.iter().all(|p| alike(&p)) {
+        if !parts.iter().all(|p| alike(&p)) || !are_all_stored(parts) {
             return None;
         }
         let cuts: Option<Vec<_>> = parts.iter().map(|p| intervals(p, axis)).collect();
@@ -75,6 +86,7 @@ impl LogicalState {
                 state: part.value,
                 cell_bytes,
                 runs,
+                cells: part.cell_parts,
             })
         };
         let held: Option<Vec<Part>> = parts.iter().zip(&cuts).map(held).collect();
@@ -121,26 +133,25 @@ impl LogicalState {
         let n = out.len() / whole;
         let mut copy = Vec::new();
         for part in &self.parts {
-            let (offset, each) = (cell * part.cell_bytes, part.cell_bytes);
-            let is_whole = part.is_whole(whole);
-            let bytes: &mut [u8] = match is_whole {
-                true => &mut *out,
-                false => {
-                    copy.resize(n * each, 0);
-                    &mut copy
+            let each = part.cell_bytes;
+            if part.is_whole(whole) {
+                if !executor.read_state(part.state, cell * each, out)? {
+                    return Err(self.missing());
                 }
-            };
-            if !executor.read_state(part.state, offset, bytes)? {
+                continue;
+            }
+            let owned = part.owned(cell, n);
+            if owned.cells.is_empty() {
+                continue;
+            }
+            copy.resize(owned.cells.len() * each, 0);
+            if !executor.read_state(part.state, owned.first * each, &mut copy)? {
                 return Err(self.missing());
             }
-            if !is_whole {
-                for (out, own) in out
-                    .chunks_exact_mut(whole)
-                    .zip(copy.chunks_exact(each.max(1)))
-                {
-                    for r in &part.runs {
-                        out[r.whole..][..r.len].copy_from_slice(&own[r.part..][..r.len]);
-                    }
+            for (at, own) in owned.cells.iter().zip(copy.chunks_exact(each.max(1))) {
+                let out = &mut out[at * whole..][..whole];
+                for r in &part.runs {
+                    out[r.whole..][..r.len].copy_from_slice(&own[r.part..][..r.len]);
                 }
             }
         }
@@ -158,21 +169,24 @@ impl LogicalState {
         let n = bytes.len() / whole;
         let mut copy = Vec::new();
         for part in &self.parts {
-            let (offset, each) = (cell * part.cell_bytes, part.cell_bytes);
-            let own: &[u8] = match part.is_whole(whole) {
-                true => bytes,
-                false => {
-                    copy.resize(n * each, 0);
-                    let cells = copy.chunks_exact_mut(each.max(1));
-                    for (own, whole) in cells.zip(bytes.chunks_exact(whole)) {
-                        for r in &part.runs {
-                            own[r.part..][..r.len].copy_from_slice(&whole[r.whole..][..r.len]);
-                        }
-                    }
-                    &copy
+            let each = part.cell_bytes;
+            let (first, own): (usize, &[u8]) = if part.is_whole(whole) {
+                (cell, bytes)
+            } else {
+                let owned = part.owned(cell, n);
+                if owned.cells.is_empty() {
+                    continue;
                 }
+                copy.resize(owned.cells.len() * each, 0);
+                for (own, at) in copy.chunks_exact_mut(each.max(1)).zip(&owned.cells) {
+                    let whole = &bytes[at * whole..][..whole];
+                    for r in &part.runs {
+                        own[r.part..][..r.len].copy_from_slice(&whole[r.whole..][..r.len]);
+                    }
+                }
+                (owned.first, &copy)
             };
-            if !executor.write_state(part.state, offset, own)? {
+            if !executor.write_state(part.state, first * each, own)? {
                 return Err(self.missing());
             }
         }
@@ -216,15 +230,48 @@ fn consecutive(cells: &[usize]) -> impl Iterator<Item = &[usize]> {
 }
 
 impl Part {
-    /// True if the part holds whole cells of `bytes` bytes.
+    /// Returns the stored cells of the `n` cells from `cell` on.
+    fn owned(&self, cell: usize, n: usize) -> Owned {
+        let Some(parts) = self.cells else {
+            return Owned {
+                first: cell,
+                cells: (0..n).collect(),
+            };
+        };
+        let place = |at: &usize| parts.local((cell + at) as u64);
+        let cells: Vec<usize> = (0..n).filter(|at| place(at).is_some()).collect();
+        let first = cells.first().and_then(place).unwrap_or(0);
+        Owned {
+            first: usize::try_from(first).unwrap_or(usize::MAX),
+            cells,
+        }
+    }
+
+    /// True if the part holds all cells, and these are whole with `bytes` bytes.
     fn is_whole(&self, bytes: usize) -> bool {
         let all = Run {
             whole: 0,
             part: 0,
             len: bytes,
         };
-        self.cell_bytes == bytes && self.runs == [all]
+        self.cells.is_none() && self.cell_bytes == bytes && self.runs == [all]
     }
+}
+
+/// True if every cell has a place.
+fn are_all_stored(places: &[&StateInfo]) -> bool {
+    let divided: Option<Vec<CellParts>> = places.iter().map(|p| p.cell_parts).collect();
+    let Some(divided) = divided else {
+        // A place without parts of the cells stores all of them.
+        return true;
+    };
+    let same = divided.iter().all(|c| c.of == divided[0].of);
+    let held = |part: u64| {
+        divided
+            .iter()
+            .any(|c| part >= c.first && part - c.first < c.count)
+    };
+    same && (0..divided[0].of).all(held)
 }
 
 /// Returns the intervals of a cell that a part holds, along the axes before the cell axis.

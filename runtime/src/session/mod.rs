@@ -140,6 +140,7 @@ impl<E: Executor + ?Sized> Session<E> {
     /// Returns [`ExecError::MissingOutput`] if the model has neither the output `logits` nor `embeddings`.
     pub fn with_executor(executor: Box<E>, config: SessionConfig) -> Result<Session<E>, ExecError> {
         let interface = executor.interface();
+        let config = config.in_units(interface.cell_unit);
         let result = interface.output(LOGITS);
         let result = result.or_else(|| interface.output(EMBEDDINGS));
         let logits = result.ok_or_else(|| no_output(LOGITS))?;
@@ -171,7 +172,7 @@ impl<E: Executor + ?Sized> Session<E> {
         self.executor.take_profile()
     }
 
-    /// Returns the configuration.
+    /// Returns the configuration, with caches of whole [units](tpc_ir::Graph::cell_unit) of the program.
     pub const fn config(&self) -> &SessionConfig {
         &self.config
     }
@@ -416,6 +417,7 @@ fn sizes(config: &SessionConfig, cells: &Cells, batch: &Batch, n_seqs: usize) ->
     let n_tokens = batch.tokens.len();
     let n_kv_swa = cells.windowed.as_ref().map_or(0, KvCells::n_kv);
     Bindings::default()
+        .in_units(config.cell_unit.0)
         .with(Symbol::NTokens, n(n_tokens))
         .with(Symbol::NKv, n(cells.full.n_kv()))
         .with(Symbol::NKvSwa, n(n_kv_swa))

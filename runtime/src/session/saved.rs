@@ -208,8 +208,8 @@ fn used(
     owners: &[Option<u32>],
 ) -> usize {
     match kind {
-        CellKind::Full => full.n_kv(),
-        CellKind::Windowed => windowed.map_or(0, KvCells::n_kv),
+        CellKind::Full => full.held().len(),
+        CellKind::Windowed => windowed.map_or(0, |cells| cells.held().len()),
         CellKind::Sequence => owners
             .iter()
             .rposition(Option::is_some)

@@ -1,13 +1,15 @@
+mod divided;
+
 use super::*;
 use crate::weights::MemoryWeights;
 use tpc_ir::Output;
 use tpc_ir::Window;
 use tpc_ir::op::Op;
 use tpc_ir::op::{
-    Binary, BinaryKind, FlashAttn, GetRows, Input, MulMat, Permute, Reshape, Rope, RopeMode,
-    SetRows, Slice, State, Weight,
+    Binary, BinaryKind, Concat, FlashAttn, GetRows, Input, MergeAttn, MulMat, Permute, Reshape,
+    Rope, RopeMode, SetRows, Slice, State, Weight,
 };
-use tpc_ir::{DType, Dim, Graph, Place, Value, Verified, stage};
+use tpc_ir::{CellParts, CellUnit, DType, Dim, Graph, Place, Value, Verified, stage};
 
 const VOCAB: u64 = 6;
 /// Embedding width: two heads of two elements.
@@ -40,41 +42,102 @@ impl Builder {
         self.op(Permute { axes: [0, 2, 1, 3] }, &[x])
     }
 
+    /// Returns a number of cells in a graph with units, or in some parts of the cells.
+    fn cells(&self, symbol: Symbol, parts: Option<CellParts>) -> Dim {
+        let unit = self.0.cell_unit.0;
+        let held = parts.map_or(unit, |p| unit / p.of * p.count);
+        Dim::from(symbol).in_units(held).expect("it is small")
+    }
+
     /// Stores `x` in a cache. Returns the cells that the batch attends to, as heads.
-    fn cached(&mut self, name: &str, x: Value, rows: Value, dtype: DType, swa: bool) -> Value {
-        let (ctx, kv) = if swa {
-            (Symbol::NCtxSwa, Symbol::NKvSwa)
-        } else {
-            (Symbol::NCtx, Symbol::NKv)
+    fn cached(&mut self, name: &str, [x, rows]: [Value; 2], cache: &Cache) -> Value {
+        let parts = cache.parts;
+        let op = State {
+            cells: parts,
+            ..State::named(name)
         };
-        let op = State::named(name);
-        let cache = self.leaf(op, dtype, &[WIDTH.into(), ctx.into()]);
-        let value = self.op(SetRows::along(1), &[cache, x, rows]);
-        self.0.outputs.push(Output::State {
-            state: cache,
-            value,
-        });
+        let dims = [WIDTH.into(), self.cells(cache.ctx, parts)];
+        let old = self.leaf(op, cache.dtype, &dims);
+        let set = SetRows {
+            axis: 1,
+            cells: parts,
+        };
+        let value = self.op(set, &[old, x, rows]);
+        self.0.outputs.push(Output::State { state: old, value });
+        let kv = self.cells(cache.kv, parts);
         let slice = Slice {
             axis: 1,
             start: Dim::ZERO,
-            len: kv.into(),
+            len: kv.clone(),
         };
         let seen = self.op(slice, &[value]);
-        self.heads(seen, kv.into())
+        self.heads(seen, kv)
+    }
+
+    /// Returns the columns of a mask for some parts of the cells.
+    fn columns(&mut self, mask: Value, kv: Symbol, parts: CellParts) -> Value {
+        let rounds = self.cells(kv, None);
+        let rounds = rounds.checked_div(&(64 * parts.of).into()).expect("units");
+        let t: Dim = Symbol::NTokens.into();
+        let dims = [64.into(), parts.of.into(), rounds, t.clone()];
+        let mask = self.op(Reshape { dims }, &[mask]);
+        let slice = Slice {
+            axis: 1,
+            start: parts.first.into(),
+            len: parts.count.into(),
+        };
+        let mask = self.op(slice, &[mask]);
+        let dims = [self.cells(kv, Some(parts)), t, Dim::ONE, Dim::ONE];
+        self.op(Reshape { dims }, &[mask])
     }
 }
 
+/// The caches of a graph.
+struct Cache {
+    dtype: DType,
+    ctx: Symbol,
+    kv: Symbol,
+    parts: Option<CellParts>,
+}
+
+/// The division of caches: the unit of cells, and the parts of each cache; no parts for whole caches.
+struct Division {
+    unit: u64,
+    parts: Vec<CellParts>,
+}
+
+const WHOLE: Division = Division {
+    unit: 1,
+    parts: Vec::new(),
+};
+
 fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
+    divided_model(cache, max_bias, swa, &WHOLE)
+}
+
+fn divided_model(
+    dtype: DType,
+    max_bias: f32,
+    swa: bool,
+    division: &Division,
+) -> Verified<stage::Model> {
     let mut b = Builder(Graph::new("one layer"));
+    b.0.cell_unit = CellUnit(division.unit);
     let t: Dim = Symbol::NTokens.into();
-    let (rows_kind, mask_kind, kv): (_, _, Dim) = if swa {
+    let (rows_kind, mask_kind, ctx, kv) = if swa {
         (
             InputKind::CacheRowsSwa,
             InputKind::MaskSwa,
-            Symbol::NKvSwa.into(),
+            Symbol::NCtxSwa,
+            Symbol::NKvSwa,
         )
     } else {
-        (InputKind::CacheRows, InputKind::Mask, Symbol::NKv.into())
+        (
+            InputKind::CacheRows,
+            InputKind::Mask,
+            Symbol::NCtx,
+            Symbol::NKv,
+        )
     };
     let embd = Weight {
         tensor: "embd".into(),
@@ -84,7 +147,7 @@ fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
     let tokens = b.input(InputKind::Tokens, DType::I32, std::slice::from_ref(&t));
     let positions = b.input(InputKind::Positions, DType::I32, std::slice::from_ref(&t));
     let rows = b.input(rows_kind, DType::I64, std::slice::from_ref(&t));
-    let mask = b.input(mask_kind, DType::F32, &[kv, t.clone()]);
+    let mask = b.input(mask_kind, DType::F32, &[b.cells(kv, None), t.clone()]);
     let wanted = b.input(
         InputKind::OutputRows,
         DType::I32,
@@ -112,16 +175,33 @@ fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
         &[q],
     );
     let q = b.op(Permute { axes: [0, 2, 1, 3] }, &[q]);
-    let k = b.cached("k", k, rows, cache, swa);
-    let v = b.cached("v", x, rows, cache, swa);
     let attn = FlashAttn {
         scale: 0.7,
         max_bias,
         softcap: 0.0,
         heads: None,
-        lse: false,
+        lse: !division.parts.is_empty(),
     };
-    let y = b.op(attn, &[q, k, v, mask]);
+    let mut attend = |mask: Value, parts: Option<CellParts>| {
+        let cache = Cache {
+            dtype,
+            ctx,
+            kv,
+            parts,
+        };
+        let mask = parts.map_or(mask, |parts| b.columns(mask, kv, parts));
+        let k = b.cached("k", [k, rows], &cache);
+        let v = b.cached("v", [x, rows], &cache);
+        b.op(attn.clone(), &[q, k, v, mask])
+    };
+    let y = match division.parts.as_slice() {
+        [] => attend(mask, None),
+        parts => {
+            let parts: Vec<Value> = parts.iter().map(|&p| attend(mask, Some(p))).collect();
+            let all = b.op(Concat { axis: 3 }, &parts);
+            b.op(MergeAttn, &[all])
+        }
+    };
     let dims = [WIDTH.into(), t, Dim::ONE, Dim::ONE];
     let y = b.op(Reshape { dims }, &[y]);
     let add = Binary {

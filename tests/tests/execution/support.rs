@@ -131,6 +131,7 @@ pub(crate) fn config(compiled: &CompiledModel, n: usize) -> SessionConfig {
         Some(window) => config.with_window(window, n),
         None => config,
     }
+    .in_units(compiled.programs.cell_unit)
 }
 
 pub(crate) fn shape(config: &SessionConfig, tokens: usize) -> BatchShape {

@@ -108,6 +108,7 @@ pub(super) fn plan(file: &GgufFile, cards: &[u32]) -> Result<Planned> {
     let compiled = prepared::plan(file, &placement)?;
     let window = compiled.model.summary.window;
     let config = batch_shapes::config([CELLS, CELLS], window, 1);
+    let config = config.in_units(compiled.programs.cell_unit);
     Ok(Planned { compiled, config })
 }
 

@@ -153,7 +153,14 @@ impl<'g> Interpreter<'g> {
         self.states.get(&value).map(|t| &**t)
     }
 
-    /// Runs all phases of one batch, commits its states, and returns the named outputs.
+    /// Replaces the content of the state `value`.
+    #[cfg(test)]
+    pub(crate) fn set_state(&mut self, value: Value, content: Tensor) {
+        self.states.insert(value, Arc::new(content));
+    }
+
+    /// Runs all phases of one batch, commits its states, and returns the named outputs. Rounds numbers of cells up to
+    /// whole units.
     ///
     /// # Errors
     /// Returns an error if an input does not match its declaration, an op reads from another place, or an index is out
@@ -177,7 +184,7 @@ impl<'g> Interpreter<'g> {
         observer: &mut Observer<'_>,
     ) -> Result<NamedOutputs, ExecError> {
         let mut host = ObservedHost { inputs, observer };
-        let mut run = BatchRun::new(bindings);
+        let mut run = BatchRun::new(&bindings.in_units(self.graph.cell_unit.0));
         let mut outputs = Outputs::new(&self.interface);
         while self.lookahead(&run).is_some() {
             if let Err(e) = self.run_phase(&mut run, &mut host, &mut outputs) {

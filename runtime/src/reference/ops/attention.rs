@@ -209,6 +209,7 @@ mod tests {
     use super::super::testing::{close, code, noise, real, run};
     use super::*;
     use tpc_ir::Interval;
+    use tpc_ir::op::MergeAttn;
 
     const INF: f64 = f64::INFINITY;
 
@@ -252,6 +253,81 @@ mod tests {
         let sinks = real(&[1], &[1.0]);
         let out = run(PLAIN, &[&q, &k, &v, &mask, &sinks], &[2, 1, 1]);
         close(&out, &[1.4, 14.0]);
+    }
+
+    #[test]
+    fn the_log_sum_exp_ends_a_row() {
+        let op = FlashAttn { lse: true, ..PLAIN };
+        let q = real(&[1, 1, 1], &[2.0]);
+        let k = real(&[1, 3, 1], &[1.0, 1.0 + 3.0_f64.ln(), 9.0]);
+        let v = real(&[2, 3, 1], &[1.0, 10.0, 2.0, 20.0, 5.0, 50.0]);
+        let mask = real(&[3, 1], &[0.0, 0.0, -INF]);
+        let out = run(op.clone(), &[&q, &k, &v, &mask], &[3, 1, 1]);
+        close(&out, &[1.75, 17.5, 1.0 + 4.0_f64.ln()]);
+        let sinks = real(&[1], &[1.0]);
+        let out = run(op.clone(), &[&q, &k, &v, &mask, &sinks], &[3, 1, 1]);
+        close(&out, &[1.4, 14.0, 1.0 + 5.0_f64.ln()]);
+        let hidden = real(&[3, 1], &[-INF; 3]);
+        let out = run(op, &[&q, &k, &v, &hidden], &[3, 1, 1]);
+        assert_eq!(*out.reals().expect("real"), [0.0, 0.0, -INF]);
+    }
+
+    #[test]
+    fn merged_parts_by_hand() {
+        // Weights 1 : 3 of parts with 1 and 3 cells; a third part has none.
+        let ln = f64::ln;
+        let parts = real(
+            &[3, 1, 1, 3],
+            &[1.0, 10.0, 5.0, 2.0, 20.0, 5.0 + ln(3.0), 7.0, 7.0, -INF],
+        );
+        close(&run(MergeAttn, &[&parts], &[2, 1, 1]), &[1.75, 17.5]);
+        let sinks = real(&[1], &[5.0]);
+        close(&run(MergeAttn, &[&parts, &sinks], &[2, 1, 1]), &[1.4, 14.0]);
+        let none = real(&[3, 1, 1, 2], &[7.0, 7.0, -INF, 7.0, 7.0, -INF]);
+        close(&run(MergeAttn, &[&none], &[2, 1, 1]), &[0.0, 0.0]);
+        close(&run(MergeAttn, &[&none, &sinks], &[2, 1, 1]), &[0.0, 0.0]);
+    }
+
+    /// Attention over parts of the cells, joined, equals attention over all cells in any order of the cells.
+    #[test]
+    fn merged_parts_are_the_whole() {
+        let (q, k, v) = (
+            noise(&[4, 3, 6], 1),
+            noise(&[4, 9, 2], 2),
+            noise(&[5, 9, 2], 3),
+        );
+        let mut seen = noise(&[9, 3], 4).reals().expect("real").into_owned();
+        // Token 0 sees no cell of the second part, token 1 no cell at all.
+        seen[2..7].fill(-INF);
+        seen[9..18].fill(-INF);
+        let (mask, sinks) = (real(&[9, 3], &seen), noise(&[6], 5));
+        for (max_bias, softcap) in [(0.0, 0.0), (8.0, 0.0), (0.0, 1.5)] {
+            let op = FlashAttn {
+                max_bias,
+                softcap,
+                ..PLAIN
+            };
+            let part = |(start, len): (usize, usize)| {
+                let cells = |t: &Tensor, axis| t.slice(axis, start, len).expect("ok");
+                let operands = [&q, &cells(&k, 1), &cells(&v, 1), &cells(&mask, 0)];
+                let op = FlashAttn {
+                    lse: true,
+                    ..op.clone()
+                };
+                let out = run(op, &operands, &[6, 6, 3]);
+                out.reals().expect("real").into_owned()
+            };
+            let parts = [(7, 2), (0, 2), (2, 5)].map(part).concat();
+            let parts = real(&[6, 6, 3, 3], &parts);
+            for sinks in [None, Some(&sinks)] {
+                let all = [&q, &k, &v, &mask];
+                let whole: Vec<&Tensor> = all.into_iter().chain(sinks).collect();
+                let joined: Vec<&Tensor> = [&parts].into_iter().chain(sinks).collect();
+                let whole = run(op.clone(), &whole, &[5, 6, 3]);
+                let joined = run(MergeAttn, &joined, &[5, 6, 3]);
+                close(&joined, &whole.reals().expect("real"));
+            }
+        }
     }
 
     #[test]

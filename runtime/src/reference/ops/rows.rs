@@ -121,7 +121,7 @@ mod tests {
     use super::super::testing::{close, code, ints, noise, pad, real, results, run};
     use super::*;
     use crate::tensor::Shape;
-    use tpc_ir::{Dim, Interval};
+    use tpc_ir::{CellParts, Dim, Interval};
 
     const ALL: GetRows = GetRows { window: None };
 
@@ -208,6 +208,54 @@ mod tests {
             code(SetRows::along(0), &[&dst, &rows, &index], &[3, 2]),
             "TPC0506"
         );
+    }
+
+    #[test]
+    fn a_part_of_the_cells_takes_its_own_rows() {
+        let op = |first, count| SetRows {
+            axis: 1,
+            cells: Some(CellParts {
+                first,
+                count,
+                of: 3,
+            }),
+        };
+        // Cells of blocks 0, 1, 2, 4 and 5.
+        let index = ints(&[5], &[3, 64, 191, 256, 383]);
+        let rows = real(&[1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let written = |op: SetRows, blocks: usize| {
+            let dst = real(&[1, 64 * blocks], &vec![0.0; 64 * blocks]);
+            let out = run(op, &[&dst, &rows, &index], &[1, 64 * blocks]);
+            let out = out.reals().expect("real").into_owned();
+            let written = out.into_iter().enumerate().filter(|(_, x)| *x != 0.0);
+            written.collect::<Vec<_>>()
+        };
+        assert_eq!(written(op(0, 1), 2), [(3, 1.0)]);
+        assert_eq!(written(op(1, 1), 2), [(0, 2.0), (64, 4.0)]);
+        assert_eq!(
+            written(op(1, 2), 4),
+            [(0, 2.0), (127, 3.0), (128, 4.0), (255, 5.0)]
+        );
+        assert_eq!(written(op(0, 3), 6).len(), 5);
+        let none = SetRows {
+            axis: 1,
+            cells: Some(CellParts {
+                first: 3,
+                count: 1,
+                of: 7,
+            }),
+        };
+        assert_eq!(written(none, 1), []);
+        let dst = real(&[1, 64], &[0.0; 64]);
+        for value in [-1, 192] {
+            let index = ints(&[1], &[value]);
+            let rows = real(&[1, 1], &[1.0]);
+            assert_eq!(
+                code(op(0, 1), &[&dst, &rows, &index], &[1, 64]),
+                "TPC0506",
+                "{value}"
+            );
+        }
     }
 
     #[test]
