@@ -69,13 +69,14 @@ pub fn difference(case: &Case, found: &Stored, wanted: &Tensor) -> Option<String
         ));
     }
     for (i, (f, w)) in found.iter().zip(&wanted).enumerate() {
+        let infinite = w.is_infinite();
         let w = if largest < w.abs() {
             w.signum() * f64::INFINITY
         } else {
             *w
         };
         let bound = case.tolerance * w.abs().max(case.magnitude);
-        let same = *f == w || f.is_nan() && w.is_nan() || (f - w).abs() <= bound;
+        let same = *f == w || f.is_nan() && w.is_nan() || !infinite && (f - w).abs() <= bound;
         if !same {
             return Some(format!("element {i}: found {f}, expected {w}\n{case:?}"));
         }

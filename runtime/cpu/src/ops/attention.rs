@@ -32,6 +32,8 @@ struct Attention {
     scale: f32,
     softcap: f32,
     slopes: Slopes,
+    /// True if each row of the result ends with its log-sum-exp.
+    lse: bool,
 }
 
 pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
@@ -44,6 +46,7 @@ pub(super) fn flash_attn(op: &FlashAttn, request: &Request<'_>) -> Selected {
         scale: op.scale,
         softcap: op.softcap,
         slopes: Slopes::of(op.max_bias, op.heads.as_ref())?,
+        lse: op.lse,
     }))
 }
 
@@ -57,7 +60,11 @@ struct Tensors<'a> {
 }
 
 impl<'a> Tensors<'a> {
-    fn of(operands: &'a [View], results: &'a [View]) -> Result<Tensors<'a>, KernelError> {
+    fn of(
+        operands: &'a [View],
+        results: &'a [View],
+        lse: bool,
+    ) -> Result<Tensors<'a>, KernelError> {
         let ([q, k, v, mask, sinks @ ..], [y]) = (operands, results) else {
             return Err(KernelError::Shape {
                 what: "wrong number of operands or results",
@@ -70,7 +77,7 @@ impl<'a> Tensors<'a> {
         let keys = dk_k == dk && streams_k == streams && v.ne[1..] == k.ne[1..];
         ensure(keys, "mismatched sizes of q, k and v")?;
         ensure(
-            y.ne == [dv, heads, tokens, streams],
+            y.ne == [dv + usize::from(lse), heads, tokens, streams],
             "wrong sizes of the result",
         )?;
         let grouped = heads == 0 || kv_heads > 0 && heads.is_multiple_of(kv_heads);
@@ -204,7 +211,7 @@ impl Launch for Attention {
     }
 
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
-        let t = Tensors::of(call.operands, call.results)?;
+        let t = Tensors::of(call.operands, call.results, self.lse)?;
         let heads = t.q.ne[2];
         ensure(
             self.slopes.fit(heads),
@@ -347,8 +354,14 @@ impl Attention {
             } else {
                 sums.fill(0.0);
             }
+            let to = t.y.row([head, token, task.stream]);
             // SAFETY: the row of the result exists, and is this worker's.
-            unsafe { write_row(t.y, t.y.row([head, token, task.stream]), 0, sums) };
+            unsafe { write_row(t.y, to, 0, sums) };
+            if self.lse {
+                let lse = [(f64::from(m.most[row]) + m.total[row].ln()) as f32];
+                // SAFETY: as above; the row has one more element.
+                unsafe { write_row(t.y, to, t.v.ne[0], &lse) };
+            }
         }
     }
 }

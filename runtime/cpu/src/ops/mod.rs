@@ -12,6 +12,7 @@ mod glu;
 mod hyper;
 mod indexer;
 mod matmul;
+mod merge_attn;
 mod movement;
 mod ngram;
 mod norm;
@@ -63,7 +64,7 @@ pub(crate) fn select(op: &Op, request: &Request<'_>) -> Selected {
         Op::Rope(op) => rope::rope(op, request),
         Op::SoftMax(op) => soft_max::soft_max(op, request),
         Op::FlashAttn(op) => attention::flash_attn(op, request),
-        Op::MergeAttn(_) => Err("not written yet"),
+        Op::MergeAttn(_) => merge_attn::merge_attn(request),
         Op::SsmConv(_) => convolution::ssm_conv(request),
         Op::SsmScan(_) => scan::ssm_scan(request),
         Op::GatedDeltaNet(_) => delta_rule::gated_delta_net(request),

@@ -1,8 +1,8 @@
 //! Writes slices in place, in the tensor's element type.
 #![allow(unsafe_code)]
 
-use tpc_ir::DType;
 use tpc_ir::op::{SetRows, SetSlice};
+use tpc_ir::{CellParts, DType};
 
 use super::movement::copy;
 use super::rows::index;
@@ -37,15 +37,19 @@ fn each_owned(worker: &Worker<'_>, row: [usize; 3], n: usize, mut f: impl FnMut(
     }
 }
 
+fn same_sizes(dst: &View, y: &View) -> Result<(), KernelError> {
+    ensure(
+        dst.ne == y.ne,
+        "mismatched sizes of the destination and the result",
+    )
+}
+
 /// Copies the worker's pieces of the destination to the result, unless they share memory.
 ///
 /// # Safety
 /// Same as [`crate::Kernel::run`].
 unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), KernelError> {
-    ensure(
-        dst.ne == y.ne,
-        "mismatched sizes of the destination and the result",
-    )?;
+    same_sizes(dst, y)?;
     let same = dst.ptr == y.ptr && dst.nb == y.nb;
     for i in 0..if same { 0 } else { y.rows() } {
         let row = y.indices(i);
@@ -67,10 +71,30 @@ unsafe fn copy_owned(worker: &Worker<'_>, dst: &View, y: &View) -> Result<(), Ke
 #[derive(Debug)]
 struct Scatter {
     axis: usize,
+    cells: Option<CellParts>,
 }
 
 #[derive(Debug)]
-struct ScatterElements;
+struct ScatterElements {
+    cells: Option<CellParts>,
+}
+
+/// Returns the destination of an index read from data; `None` for a cell of parts that the destination does not hold.
+fn slot(value: i64, cells: Option<CellParts>, bound: usize) -> Result<Option<usize>, KernelError> {
+    let Some(cells) = cells else {
+        return index("slice to set", value, bound).map(Some);
+    };
+    let cell = index("slice to set", value, usize::MAX)? as u64;
+    match cells.local(cell) {
+        Some(local) if local < bound as u64 => Ok(Some(local as usize)),
+        Some(_) => Err(KernelError::Index {
+            what: "slice to set",
+            index: value,
+            bound,
+        }),
+        None => Ok(None),
+    }
+}
 
 pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
     let axis = super::axis(op.axis)?;
@@ -78,8 +102,11 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selected {
     request.expect(&operands, &[Elements::Real])?;
     updates(axis, request)?;
     Ok(match axis {
-        0 => Box::new(ScatterElements),
-        _ => Box::new(Scatter { axis }),
+        0 => Box::new(ScatterElements { cells: op.cells }),
+        _ => Box::new(Scatter {
+            axis,
+            cells: op.cells,
+        }),
     })
 }
 
@@ -113,8 +140,11 @@ impl Launch for Scatter {
             };
             // SAFETY: the index has this entry.
             let value = unsafe { int(&indices, entry) };
+            let Some(place) = slot(value, self.cells, y.ne[self.axis])? else {
+                continue;
+            };
             let mut to = from;
-            to[self.axis - 1] = index("slice to set", value, y.ne[self.axis])?;
+            to[self.axis - 1] = place;
             each_owned(worker, to, y.ne[0], |at, len| {
                 let buffer = &mut buffer[..len];
                 // SAFETY: the rows exist, and the piece is this worker's.
@@ -132,6 +162,7 @@ impl Launch for ScatterElements {
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([dst, rows, indices], [y]) = call.views()?;
         check_rows(0, [&dst, &rows, &indices])?;
+        same_sizes(&dst, &y)?;
         let n = rows.ne[0];
         let same = dst.ptr == y.ptr && dst.nb == y.nb;
         for i in call.worker.items(y.rows()) {
@@ -150,8 +181,9 @@ impl Launch for ScatterElements {
                     read_row(&from, from.ptr, at, buffer);
                     for (i, value) in buffer.iter().enumerate() {
                         let entry = int(&indices, [at + i, 0, 0, 0]);
-                        let place = index("slice to set", entry, y.ne[0])?;
-                        write_row(&to, to.ptr, place, &[*value]);
+                        if let Some(place) = slot(entry, self.cells, y.ne[0])? {
+                            write_row(&to, to.ptr, place, &[*value]);
+                        }
                     }
                 }
             }
@@ -185,10 +217,7 @@ impl Launch for Replace {
 
     unsafe fn run(&self, call: Call<'_>) -> Result<(), KernelError> {
         let ([dst, src], [y]) = call.views()?;
-        ensure(
-            dst.ne == y.ne,
-            "mismatched sizes of the destination and the result",
-        )?;
+        same_sizes(&dst, &y)?;
         let others = (0..4).filter(|&i| i != self.axis);
         let mut others = others.map(|i| dst.ne[i] == src.ne[i]);
         ensure(others.all(|same| same), "mismatched sizes of dst and src")?;

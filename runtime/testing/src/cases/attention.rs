@@ -164,15 +164,42 @@ pub(super) fn flash_attn(_: &str, random: &Random) -> Case {
         max_bias: random.pick(&[0.0, 0.0, 8.0]),
         softcap: random.pick(&[0.0, 0.0, 5.0]),
         heads: random.one_in(3).then(|| window(random, heads)),
-        lse: false,
+        lse: random.one_in(3),
     };
     let mut operands = vec![q, k, v, mask];
     if random.one_in(3) {
         let scale = random.pick(&[2.0, 200.0]);
         operands.push(real(random, float(random), [heads, 1, 1, 1], scale));
     }
-    let out = (result(random), [dv, heads, tokens, streams]);
+    let row = dv + usize::from(op.lse);
+    let out = (result(random), [row, heads, tokens, streams]);
     Case::new(op, operands, out).within(3e-6, 1.0)
+}
+
+/// Joins rows of parts. Some parts have no visible cells, and some rows have none in any part.
+pub(super) fn merge_attn(_: &str, random: &Random) -> Case {
+    let dv = random.pick(&[64, 128, 512, 600, 36, 7, 1]);
+    let (heads, tokens) = (random.within(1, 5), random.pick(&[1, 1, 2, 5, 40]));
+    let parts = random.pick(&[1, 2, 3, 4, 8, 17]);
+    let scale = random.pick(&[1.0, 8.0]);
+    let mut x = real(random, float(random), [dv + 1, heads, tokens, parts], 1.0);
+    if let Data::F64(v) = &mut x.data {
+        let rows = heads * tokens;
+        let hidden: Vec<bool> = (0..rows).map(|_| random.one_in(6)).collect();
+        for (i, row) in v.chunks_exact_mut(dv + 1).enumerate() {
+            row[dv] = match hidden[i % rows] || random.one_in(4) {
+                true => f64::NEG_INFINITY,
+                false => row[dv] * scale,
+            };
+        }
+    }
+    let mut operands = vec![x];
+    if random.one_in(3) {
+        let scale = random.pick(&[2.0, 200.0]);
+        operands.push(real(random, float(random), [heads, 1, 1, 1], scale));
+    }
+    let out = (result(random), [dv, heads, tokens, 1]);
+    Case::new(MergeAttn, operands, out).within(3e-6, 1.0)
 }
 
 pub(super) fn lightning_indexer(_: &str, random: &Random) -> Case {

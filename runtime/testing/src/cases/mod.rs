@@ -127,6 +127,7 @@ pub fn generator(name: &str) -> Option<Generator> {
         "rope" => attention::rope,
         "soft_max" => attention::soft_max,
         "flash_attn" => attention::flash_attn,
+        "merge_attn" => attention::merge_attn,
         "lightning_indexer" => attention::lightning_indexer,
         "ssm_conv" => recurrent::ssm_conv,
         "ssm_scan" => recurrent::ssm_scan,

@@ -1,7 +1,7 @@
 //! Cases for products, and for access by index.
 
 use tpc_ir::op::*;
-use tpc_ir::{DType, Dim, Interval};
+use tpc_ir::{CELL_BLOCK, CellParts, DType, Dim, Interval};
 use tpc_runtime::Data;
 
 use super::data::{CACHES, count, float, integer, ints, readable, real, result, sizes};
@@ -100,6 +100,9 @@ fn destination(random: &Random, dims: [usize; 4], axis: usize) -> Arg {
 }
 
 pub(super) fn set_rows(_: &str, random: &Random) -> Case {
+    if random.one_in(4) {
+        return set_cells(random);
+    }
     let axis = random.pick(&[0, 1, 1, 1, 2, 3]);
     let mut dims = sizes(random);
     if count(dims) == 0 {
@@ -120,6 +123,43 @@ pub(super) fn set_rows(_: &str, random: &Random) -> Case {
     let out = (dst.dtype, dims);
     let axis = axis as u64;
     Case::new(SetRows::along(axis), vec![dst, rows, index], out).in_place(0, 0)
+}
+
+/// Writes the cells of some parts of a cache. In one case of four, the parts own none of the cells.
+fn set_cells(random: &Random) -> Case {
+    let axis = random.pick(&[0, 1, 2, 2, 3]);
+    let of = random.within(1, 5);
+    let first = random.below(of);
+    let count = random.within(1, of - first);
+    let parts = CellParts {
+        first: first as u64,
+        count: count as u64,
+        of: of as u64,
+    };
+    let rounds = random.within(1, 2);
+    let mut dims = [random.pick(&[32, 64, 20, 576]), 1, 1, 1];
+    for n in dims.iter_mut().take(axis) {
+        *n = random.pick(&[*n, 2 * *n]);
+    }
+    dims[axis] = rounds * count * CELL_BLOCK;
+    let dst = destination(random, dims, axis);
+    let mut from = dims;
+    from[axis] = random.within(0, 9);
+    let rows = real(random, readable(random, from[0]), from, 1.0);
+    let none = count < of && random.one_in(4);
+    let cells = 0..(rounds * of * CELL_BLOCK) as u64;
+    let cells: Vec<u64> = cells
+        .filter(|&cell| !none || parts.local(cell).is_none())
+        .collect();
+    let index = ints(random, [from[axis], 1, 1, 1], |r, _| {
+        r.pick(&cells) as usize
+    });
+    let out = (dst.dtype, dims);
+    let op = SetRows {
+        axis: axis as u64,
+        cells: Some(parts),
+    };
+    Case::new(op, vec![dst, rows, index], out).in_place(0, 0)
 }
 
 pub(super) fn set_slice(_: &str, random: &Random) -> Case {
