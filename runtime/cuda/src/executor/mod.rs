@@ -413,7 +413,8 @@ impl<D: Driver> Executor for CudaExecutor<D> {
         };
         let NextPhase { phase, shape, .. } = next;
         self.write_states()?;
-        self.set_frame(shape, run.sizes())?;
+        let sizes = run.sizes().in_units(self.program.graph.cell_unit.0);
+        self.set_frame(shape, &sizes)?;
         self.write_inputs(phase, host)?;
         let wanted = self.best_wanted((shape, phase), outputs);
         if let Some(wanted) = wanted {

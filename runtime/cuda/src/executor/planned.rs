@@ -94,7 +94,7 @@ pub fn planned_step(
         program,
         launches: &launches,
         shape,
-        sizes,
+        sizes: sizes.in_units(program.graph.cell_unit.0),
         nodes: Vec::new(),
         first: 0,
         failed: None,
@@ -121,7 +121,7 @@ struct PlannedNodes<'a> {
     program: &'a Program,
     launches: &'a Launches,
     shape: usize,
-    sizes: &'a Bindings,
+    sizes: Bindings,
     nodes: Vec<PlannedNode>,
     /// The first node of the phase.
     first: usize,
@@ -139,7 +139,7 @@ impl PlannedNodes<'_> {
     }
 
     fn tensor(&self, value: Value) -> Result<PlannedTensor, ExecError> {
-        let dims = max_sizes(self.program, value, self.sizes)?.map(|n| n as u64);
+        let dims = max_sizes(self.program, value, &self.sizes)?.map(|n| n as u64);
         let dtype = self.program.graph.value(value).ty.dtype;
         let rows: u64 = dims[1..].iter().product();
         Ok(PlannedTensor {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use tpc_ir::op::FlashAttn;
 use tpc_ir::program::{Program, Step};
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
@@ -167,7 +168,9 @@ fn can_make_terms(program: &Program, op: &LaunchOp) -> Option<(ActivationKey, Ba
         LaunchOp::Op(op, _, results) => (op, results),
         LaunchOp::None => return None,
     };
-    let Op::FlashAttn(_) = op else { return None };
+    let Op::FlashAttn(FlashAttn { lse: false, .. }) = op else {
+        return None;
+    };
     // A column has the rows of all heads in order.
     let dims = &program.graph.value(results[0]).ty.dims;
     let (n, heads) = (dims[0].as_const()?, dims[1].as_const()?);

@@ -11,13 +11,12 @@ struct AttentionParams {
 //
 // Shared memory holds the query and 32 scores per warp, later the maximum, sum and values of each warp.
 //
-// If `T` is 1, the kernel also writes the int8 terms of the result. A column of terms has all heads of a token in
-// order.
+// `T` is `PLAIN`, `WITH_TERMS` or `WITH_LSE`. A column of terms has all heads of a token in order.
 template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE void flash_attn(const View* v, const u8* params) {
     DYN_SHARED(float, shared);
     const View q = v[0], k = v[1], val = v[2], mask = v[3];
     const AttentionParams p = *(const AttentionParams*)params;
-    const View y = v[p.sinks ? 5 : 4], made = v[(p.sinks ? 5 : 4) + T];
+    const View y = v[p.sinks ? 5 : 4], made = v[(p.sinks ? 5 : 4) + (T == WITH_TERMS)];
     const float* slopes = (const float*)(params + sizeof(AttentionParams));
     u32 dk = q.ne[0], tokens = q.ne[1], heads = q.ne[2], streams = q.ne[3], cells = k.ne[1], dv = val.ne[0];
     u32 warps = blockDim.x / 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -85,9 +84,13 @@ template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE vo
             if (ends[2 * w] != minus_infinity()) total += ends[2 * w + 1] * expf(ends[2 * w] - top);
         if (sink != minus_infinity()) total += expf(sink - top);
         u8* to = row_of(y, head, token, stream);
+        if (T == WITH_LSE && threadIdx.x == 0) {
+            float lse = log_sum_exp(top, total);
+            Y::put(to + dv * y.nb[0], &lse);
+        }
         // To write terms, a thread needs four adjacent elements.
-        const u32 each = T ? 4 : 1;
-        const u8* terms = T ? made.at + ((u64)stream * tokens + token) * made.nb[1] : nullptr;
+        const u32 each = T == WITH_TERMS ? 4 : 1;
+        const u8* terms = T == WITH_TERMS ? made.at + ((u64)stream * tokens + token) * made.nb[1] : nullptr;
         for (u32 first = 0; first < dv; first += blockDim.x * each) {
             float e[4] = {0.0f, 0.0f, 0.0f, 0.0f};
             u32 i = first + threadIdx.x * each;
@@ -98,7 +101,7 @@ template <class Q, class K, class V, class M, class S, class Y, int T> DEVICE vo
                 e[j] = total > 0.0f ? out / total : 0.0f;
                 Y::put(to + (i + j) * y.nb[0], &e[j]);
             }
-            if (T) put_terms(e, (head * dv + i) / 32, terms, i < dv);
+            if (T == WITH_TERMS) put_terms(e, (head * dv + i) / 32, terms, i < dv);
         }
     }
 }

@@ -88,6 +88,9 @@ impl<'a> Attention<'a> {
             [y, _] => (*y, true),
             _ => return Err("wrong number of results"),
         };
+        if terms && op.lse {
+            return Err("rows with a log-sum-exp have no terms");
+        }
         float(y.dtype)?;
         first.iter().try_for_each(|t| real(t.dtype))?;
         let [q, k, v, mask] = [first[0], first[1], first[2], first[3]];
@@ -110,7 +113,12 @@ impl<'a> Attention<'a> {
         let sinks = self.sinks.map_or(DType::F32, |s| s.dtype);
         let [q, k, v, mask, y] = [&self.q, &self.k, &self.v, &self.mask, &self.y].map(|t| t.dtype);
         let types = [q, k, v, mask, sinks, y];
-        instance(family, template, &types, Arguments::Params).with(u32::from(self.terms))
+        let extra = match (self.terms, self.op.lse) {
+            (false, false) => 0,
+            (true, _) => 1,
+            (false, true) => 2,
+        };
+        instance(family, template, &types, Arguments::Params).with(extra)
     }
 
     /// Returns the parameters that all attention kernels have first: scale, soft cap, and 1 if attention sinks exist.

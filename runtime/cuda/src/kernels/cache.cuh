@@ -3,6 +3,13 @@
 // The mask value and score of an invisible cell.
 DEVICE float minus_infinity() { return u2f(0xff800000u); }
 
+// What attention writes besides the values of a row: nothing, the int8 terms of the values, or the log-sum-exp of the
+// row's scores as one more element.
+enum { PLAIN, WITH_TERMS, WITH_LSE };
+
+// Returns the logarithm of a sum of exponentials, from the maximum and the sum relative to it; -infinity for no score.
+DEVICE float log_sum_exp(float top, float total) { return top + logf(total); }
+
 // A tile of `own` rows from `first` on. A row is one query head of one token. The heads of a token are adjacent and
 // share a KV head.
 struct RowTile {

@@ -325,7 +325,14 @@ DEVICE float last_factor(float top, float total, float sink) {
     return total > 0.0f ? kept / total : 0.0f;
 }
 
-// Writes four values of a row, and their terms if `T` is 1. All lanes of a warp must call it.
+// Returns the log-sum-exp of a row with this maximum and sum.
+DEVICE float last_lse(float top, float total, float sink) {
+    float most = fmaxf(top, sink);
+    total *= kept_of(top, most);
+    return log_sum_exp(most, sink == minus_infinity() ? total : total + expf(sink - most));
+}
+
+// Writes four values of a row, and their terms if `T` is `WITH_TERMS`. All lanes of a warp must call it.
 template <class Y, int T> DEVICE void put_four(const DecodeRow& row, float factor, u64 step, u32 first, u32 dv, const float4& x, bool real) {
     float e[4] = {x.x, x.y, x.z, x.w};
     u8* to = row.y + first * step;
@@ -335,7 +342,7 @@ template <class Y, int T> DEVICE void put_four(const DecodeRow& row, float facto
         if (first + j < dv) Y::put(to, &e[j]);
     }
     __syncwarp();
-    if (T) put_terms(e, (row.column + first) / 32, row.terms, real);
+    if (T == WITH_TERMS) put_terms(e, (row.column + first) / 32, row.terms, real);
 }
 
 // The parts of shared memory that all chunks of a block use.
@@ -443,6 +450,10 @@ DEVICE void finish_row(const DecodeShared& s, const DecodeTeams& teams, const De
         else if (real && source != NOTHING)
             *(float4*)(b.values_of(r, of.from) + first) = e;
     }
+    if (T == WITH_LSE && last && lane == 0) {
+        float lse = last_lse(ends[0], ends[1], s.rows[r].sink);
+        Y::put(s.rows[r].y + b.dv * b.y_step, &lse);
+    }
     if (last || lane) return;
     float* to = b.ends_of(r, of.from);
     to[0] = ends[0];
@@ -514,7 +525,7 @@ template <class S, int N, int R> DEVICE void set_sources(const View* v, const fl
 
 // Writes the addresses of results.
 template <int T, int R> DEVICE void set_results(const View* v, const View* results, const DecodePlace& at, DecodeRow* rows) {
-    const View &y = results[0], &made = results[T];
+    const View &y = results[0], &made = results[T == WITH_TERMS];
     if (!at.real) return;
     DecodeRow& row = rows[threadIdx.x % 32];
     row.y = row_of(y, at.head, at.token, at.stream);
@@ -546,27 +557,28 @@ template <int N, int T, int R> DEVICE DecodeBlock decode_block(const View* v, co
     b.mask_step = v[3].nb[0];
     b.y_step = results[0].nb[0];
     u64 row = (unit * count + first) * b.chunks;
-    b.values = (float*)results[2 + T].at;
+    b.values = (float*)results[2 + (T == WITH_TERMS)].at;
     b.ends = b.values + (u64)q.ne[3] * k.ne[2] * count * b.chunks * b.width + row * 2;
     b.values += row * b.width;
-    b.counters = (u32*)results[1 + T].at + (unit * tiles + tile) * (((b.chunks + (1u << p.fan) - 1) >> p.fan) + 1);
+    b.counters = (u32*)results[1 + (T == WITH_TERMS)].at + (unit * tiles + tile) * (((b.chunks + (1u << p.fan) - 1) >> p.fan) + 1);
     return b;
 }
 
-// `N` is 1 if the row has a sink, `T` is 1 if the terms of the result are written. `KC` and `VC` are the cells per tile
+// `N` is 1 if the row has a sink; `T` is `PLAIN`, `WITH_TERMS` or `WITH_LSE`. `KC` and `VC` are the cells per tile
 // of K and V; `KL` and `VL` lanes copy a row. First, all views are copied to shared memory with one load per thread. Then
 // each warp prepares a part.
 template <class Q, class K, class V, class M, class S, class Y, int T, int N, int R, int KC, int KL, int VC, int VL>
 DEVICE void flash_decode(const View* all, const u8* params) {
     DYN_SHARED(float, shared);
-    SHARED(View, v, 7 + N + T);
+    enum { VIEWS = 7 + N + (T == WITH_TERMS) };
+    SHARED(View, v, VIEWS);
     SHARED(DecodeParams, p, 1);
     SHARED(DecodeBlock, block, 1);
     SHARED(DecodeRow, rows, R);
     SHARED(CacheTiles, caches, 2);
     SHARED(float, ends, 2 * R);
     SHARED(u32, seen, WARPS + 1);
-    if (threadIdx.x < (7 + N + T) * sizeof(View) / 8)
+    if (threadIdx.x < VIEWS * sizeof(View) / 8)
         ((u64*)v)[threadIdx.x] = ((const u64*)all)[threadIdx.x];
     else if (threadIdx.x >= 96 && threadIdx.x - 96 < sizeof(DecodeParams) / 4)
         ((u32*)p)[threadIdx.x - 96] = ((const u32*)params)[threadIdx.x - 96];

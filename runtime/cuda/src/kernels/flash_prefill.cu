@@ -325,7 +325,7 @@ DEVICE void add_values(u32 width, const PrefillRoom<D, N, C>& room, const float*
     }
 }
 
-// Writes 32 columns of the results of a warp, and their terms if `T` is 1.
+// Writes 32 columns of the results of a warp, and their terms if `T` is `WITH_TERMS`.
 template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32 dv, const float* from, const View& y, const View& made) {
     u32 lane = threadIdx.x % 32, first = column + lane % 8 * 4;
     for (u32 i = 0; i < 16; i += 4) {
@@ -337,11 +337,12 @@ template <class Y, int T> DEVICE void put_rows(const RowTile& t, u32 column, u32
         u8* to = row_of(y, head, token, t.stream);
         for (u32 j = 0; j < 4; j++)
             if (real && first + j < dv) Y::put(to + (first + j) * y.nb[0], &e[j]);
-        if (T) put_terms(e, (head * dv + first) / 32, made.at + ((u64)t.stream * t.tokens + token) * made.nb[1], real);
+        if (T == WITH_TERMS) put_terms(e, (head * dv + first) / 32, made.at + ((u64)t.stream * t.tokens + token) * made.nb[1], real);
     }
 }
 
-template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, const PrefillRows& rows, float* kept) {
+// Computes the factors of the values of each row, and the log-sum-exp of its scores if `T` is `WITH_LSE`.
+template <class S, int T> DEVICE void end_rows(const RowTile& t, const View* sinks, const PrefillRows& rows, float* kept, float* lse) {
     for (u32 h = 0; h < 2; h++) {
         float sum = rows.sum[h], most = rows.most[h], sink = minus_infinity();
         for (u32 o = 1; o < 4; o *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);
@@ -352,8 +353,19 @@ template <class S> DEVICE void end_rows(const RowTile& t, const View* sinks, con
             float top = fmaxf(most, sink);
             kept[h] = most == minus_infinity() ? 0.0f : expf(most - top);
             sum = sum * kept[h] + expf(sink - top);
+            most = top;
         }
+        if (T == WITH_LSE) lse[h] = log_sum_exp(most, sum);
         kept[h] = sum > 0.0f ? kept[h] / sum : 0.0f;
+    }
+}
+
+// Writes the log-sum-exp of each row behind its values. Four lanes share two rows.
+template <class Y> DEVICE void put_lse(const RowTile& t, u32 dv, const float* lse, const View& y) {
+    if (threadIdx.x % 4) return;
+    for (u32 h = 0; h < 2; h++) {
+        u32 r = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + 8 * h;
+        if (r < t.own) Y::put(row_of(y, t.head(r), t.token(r), t.stream) + dv * y.nb[0], lse + h);
     }
 }
 
@@ -450,12 +462,13 @@ DEVICE void flash_prefill(const View* v, const u8* params) {
         rows.most[h] = minus_infinity();
         rows.sum[h] = 0.0f;
     }
-    float out[N / 8][4], kept[2];
+    float out[N / 8][4], kept[2], lse[2];
 #pragma unroll
     for (u32 n = 0; n < N / 8; n++)
         for (u32 i = 0; i < 4; i++) out[n][i] = 0.0f;
     attend_tile<Q, K, V, M, D, N, C>(v, p, t, from, shared, rows, out);
-    end_rows<S>(t, p.sinks ? v + 4 : nullptr, rows, kept);
+    end_rows<S, T>(t, p.sinks ? v + 4 : nullptr, rows, kept, lse);
+    if (T == WITH_LSE && from == 0) put_lse<Y>(t, dv, lse, results[0]);
     float* ordered = (float*)shared + warp * 16 * PUT;
 #pragma unroll
     for (u32 n = 0; n < N / 8; n += 4) {
@@ -467,6 +480,6 @@ DEVICE void flash_prefill(const View* v, const u8* params) {
             ordered[at] = kept[h] != 0.0f ? out[n + i / 4][i % 4] * kept[h] : 0.0f;
         }
         __syncwarp();
-        put_rows<Y, T>(t, from + 8 * n, dv, ordered, results[0], results[T]);
+        put_rows<Y, T>(t, from + 8 * n, dv, ordered, results[0], results[T == WITH_TERMS]);
     }
 }

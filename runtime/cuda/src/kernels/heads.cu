@@ -10,6 +10,7 @@ struct HeadParams {
     NormParams norm;
     u32 warps; // the warps of a separate norm kernel, which define the order of the sum
     float scale, bias;
+    CellParts cells;
 };
 
 struct HeadsShared {
@@ -38,9 +39,10 @@ template <class X, int S> DEVICE float head_sum(const View& x, const u8* row, fl
 }
 
 // A part: queries, keys or values. `NORM`: a norm times `W` comes first. `TURN`: positions of type `P`, with factors of
-// type `Q`, rotate the row. `SCALE`: the row is scaled. `STORE`: `I` has the row indices of the cache `y`.
+// type `Q`, rotate the row. `SCALE`: the row is scaled. `STORE`: `I` has the row indices of the cache `y`, 1 for all
+// cells and 2 for the cells of some parts.
 template <class X, class W, class P, class Q, class I, class Y, int NORM, int TURN, int SCALE, int STORE> struct Head {
-    enum { OPERANDS = 1 + NORM + STORE };
+    enum { OPERANDS = 1 + NORM + (STORE > 0) };
 
     // True if a later token writes the same cache cell: the last write wins.
     DEVICE bool is_replaced(const View& index, u32 token, u32 tokens, i64 to) {
@@ -52,16 +54,20 @@ template <class X, class W, class P, class Q, class I, class Y, int NORM, int TU
     }
 
     DEVICE void row(const View* in, const View& y, u64 n, const HeadParams& p, const HeadsShared& all, float* own) {
-        const View x = in[0], w = in[NORM], index = in[NORM + STORE];
+        const View x = in[0], w = in[NORM], index = in[NORM + (STORE > 0)];
         Place at = place_of(n, 1, x);
         u32 head = at.i[1], token = at.i[2], lane = threadIdx.x % 32, width = x.ne[0];
         const u8* from = row_of(x, head, token, at.i[3]);
         u8* to = row_of(y, head, token, at.i[3]);
         if (STORE) {
-            i64 cell = I::integer(index.at + token * index.nb[0]);
+            i64 named = I::integer(index.at + token * index.nb[0]), cell = named;
+            if (STORE == 2 && named >= 0) {
+                cell = local_cell(named, p.cells);
+                if (cell < 0) return;
+            }
             bool wrong = cell < 0 || cell >= (i64)y.ne[2];
             if (wrong && lane == 0) report(all.fault, all.launch, cell, y.ne[2]);
-            if (wrong || is_replaced(index, token, x.ne[2], cell)) return;
+            if (wrong || is_replaced(index, token, x.ne[2], named)) return;
             to = row_of(y, head, (u32)cell, 0);
         }
         const u8* by = row_of(w, head % w.ne[1], token % w.ne[2], at.i[3] % w.ne[3]);

@@ -1,8 +1,9 @@
 //! Fused Q/K norm, RoPE and KV-cache write.
 
 use tpc_ir::DType;
-use tpc_ir::op::{Norm, NormKind, Rope, Scale};
+use tpc_ir::op::{Norm, NormKind, Rope, Scale, SetRows};
 
+use super::cells::cell_params;
 use super::kernel::{
     Geometry, OPERANDS, Request, Selection, Tensor, float, grid_per_row, index, instance, kernel,
     real,
@@ -14,6 +15,8 @@ use super::{norm, rope, writable};
 pub(super) const FAMILY: Family = Family {
     name: "heads",
     text: concat!(
+        include_str!("cells.cuh"),
+        "\n#line 1 \"norm.cuh\"\n",
         include_str!("norm.cuh"),
         "\n#line 1 \"rope.cuh\"\n",
         include_str!("rope.cuh"),
@@ -45,14 +48,14 @@ pub struct Head {
     pub rope: bool,
     /// The rows' scale and bias.
     pub scale: Option<Scale>,
-    /// True if rows are written to a cache along axis 2.
-    pub set_rows: bool,
+    /// The update of a cache by the rows, along axis 2.
+    pub set_rows: Option<SetRows>,
 }
 
 impl Head {
     /// Returns the part's number of operands.
     pub const fn operands(&self) -> usize {
-        1 + self.norm.is_some() as usize + self.set_rows as usize
+        1 + self.norm.is_some() as usize + self.set_rows.is_some() as usize
     }
 }
 
@@ -72,25 +75,25 @@ fn part(
         }
         None => ("F32", rest),
     };
-    let i = match (head.set_rows, rest) {
-        (true, [i]) => {
+    let i = match (&head.set_rows, rest) {
+        (Some(SetRows { axis: 2, .. }), [i]) => {
             index(i.dtype)?;
             writable(y.dtype)?;
             tag(i.dtype)
         }
-        (false, []) => {
+        (None, []) => {
             float(y.dtype)?;
             "I32"
         }
         _ => return Err(OPERANDS),
     };
-    let flags = [
-        head.norm.is_some(),
-        head.rope,
-        head.scale.is_some(),
-        head.set_rows,
-    ];
-    let [n, t, s, c] = flags.map(u32::from);
+    let flags = [head.norm.is_some(), head.rope, head.scale.is_some()];
+    let [n, t, s] = flags.map(u32::from);
+    let c = match &head.set_rows {
+        None => 0,
+        Some(SetRows { cells: None, .. }) => 1,
+        Some(SetRows { cells: Some(_), .. }) => 2,
+    };
     let [p, q] = shared;
     let (x, y) = (tag(x.dtype), tag(y.dtype));
     Ok(format!(
@@ -139,6 +142,7 @@ pub(super) fn heads(op: &Heads, request: &Request<'_>) -> Selection {
             .u32(warps)
             .f32(scale)
             .f32(bias);
+        numbers = cell_params(numbers, head.set_rows.as_ref().and_then(|s| s.cells))?;
     }
     if !rest.is_empty() {
         return Err(OPERANDS);

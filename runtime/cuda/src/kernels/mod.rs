@@ -2,6 +2,7 @@
 
 mod attention;
 mod best_logits;
+mod cells;
 mod collective;
 mod expert_gemm;
 mod expert_sum;
@@ -17,6 +18,7 @@ mod heads;
 mod kernel;
 mod lightning_indexer;
 mod matmul;
+mod merge_attn;
 mod movement;
 mod mul_mat_glu;
 mod mul_mat_id_sum;
@@ -178,7 +180,7 @@ fn select_unfused(op: &Op, request: &Request<'_>) -> Selection {
         Op::Rope(op) => rope::rope(op, request),
         Op::SoftMax(op) => attention::soft_max(op, request),
         Op::FlashAttn(op) => flash_attn::flash_attn(op, request),
-        Op::MergeAttn(_) => Err("not written yet"),
+        Op::MergeAttn(_) => merge_attn::merge_attn(request),
         Op::SsmConv(_) => recurrent::ssm_conv(request),
         Op::SsmScan(_) => recurrent::ssm_scan(request),
         Op::GatedDeltaNet(_) => recurrent::gated_delta_net(request),

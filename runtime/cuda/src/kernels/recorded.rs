@@ -6,12 +6,12 @@ use tpc_ir::DType;
 use super::source::{Arguments, Family, Instance};
 use super::{
     attention, best_logits, collective, flash_prefill, hc_comb, heads, lightning_indexer, matmul,
-    movement, ngram_rows, norm, pointwise, pool_2d, product_template, recurrent, reduce, rope,
-    router, rows,
+    merge_attn, movement, ngram_rows, norm, pointwise, pool_2d, product_template, recurrent,
+    reduce, rope, router, rows,
 };
 
 /// The families with the templates of all kernels.
-const FAMILIES: [Family; 19] = [
+const FAMILIES: [Family; 20] = [
     attention::FAMILY,
     best_logits::FAMILY,
     collective::FAMILY,
@@ -20,6 +20,7 @@ const FAMILIES: [Family; 19] = [
     heads::FAMILY,
     lightning_indexer::FAMILY,
     matmul::FAMILY,
+    merge_attn::FAMILY,
     movement::FAMILY,
     ngram_rows::FAMILY,
     norm::FAMILY,

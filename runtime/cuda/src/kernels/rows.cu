@@ -63,23 +63,32 @@ template <class X, class Y> DEVICE void convert(const View& x, const u8* row, u3
     Y::put(to, values);
 }
 
-// Writes slices of `dst` along an axis by index. If indices are equal, the last slice wins. `y` is the memory of `dst`.
+struct SetRowsParams {
+    u32 axis;
+    CellParts cells;
+};
+
+// Writes slices of `dst` along an axis by index. Cells of other parts are skipped. If indices are equal, the last slice wins. `y` is the memory of `dst`.
 template <class X, class I, class Y> DEVICE void set_rows(const View* v, const u8* params, Fault* fault, u32 launch) {
     const View x = v[1], index = v[2], y = v[3];
-    u32 axis = *(const u32*)params;
-    u32 blocks = x.ne[0] / Y::LEN;
+    const SetRowsParams p = *(const SetRowsParams*)params;
+    u32 axis = p.axis, blocks = x.ne[0] / Y::LEN;
     u64 n = rows_of(x) * blocks;
     for (u64 i = thread_number(); i < n; i += thread_count()) {
         Place at = place_of(i, blocks, x);
         const u8* entries = index.at;
         if (axis == 1) entries = row_of(index, at.i[2] % index.ne[1], at.i[3] % index.ne[2], 0);
-        i64 to = I::integer(entries + at.i[axis] * index.nb[0]);
+        i64 named = I::integer(entries + at.i[axis] * index.nb[0]), to = named;
+        if (p.cells.of && named >= 0) {
+            to = local_cell(named, p.cells);
+            if (to < 0) continue;
+        }
         if (to < 0 || to >= (i64)y.ne[axis]) {
             report(fault, launch, to, y.ne[axis]);
             continue;
         }
         bool last = true;
-        for (u32 j = at.i[axis] + 1; j < x.ne[axis] && last; j++) last = I::integer(entries + j * index.nb[0]) != to;
+        for (u32 j = at.i[axis] + 1; j < x.ne[axis] && last; j++) last = I::integer(entries + j * index.nb[0]) != named;
         if (!last) continue;
         Place there = at;
         there.i[axis] = (u32)to;

@@ -2,6 +2,7 @@ use tpc_ir::Interval;
 use tpc_ir::op::{AddId, GetRows, SetRows, SetSlice};
 
 use super::axis;
+use super::cells::cell_params;
 use super::kernel::{OPERANDS, Request, Selection, Tensor, grid_1d, index, instance, kernel, real};
 use super::params::Params;
 use super::source::{Arguments, Family};
@@ -9,7 +10,11 @@ use super::writable;
 
 pub(super) const FAMILY: Family = Family {
     name: "rows",
-    text: include_str!("rows.cu"),
+    text: concat!(
+        include_str!("cells.cuh"),
+        "\n#line 1 \"rows.cu\"\n",
+        include_str!("rows.cu")
+    ),
 };
 
 fn window(window: Option<Interval>) -> Result<Params, &'static str> {
@@ -78,7 +83,7 @@ pub(super) fn set_rows(op: &SetRows, request: &Request<'_>) -> Selection {
     index(ids.dtype)?;
     let types = [x.dtype, ids.dtype, y.dtype];
     let template = instance(FAMILY, "set_rows", &types, Arguments::Faults);
-    let params = Params::new().u32(axis as u32);
+    let params = cell_params(Params::new().u32(axis as u32), op.cells)?;
     kernel(template, params, grid_1d(blocks(x, &y), request))
 }
 

@@ -13,7 +13,7 @@ use tpc_runtime::Data;
 use super::{Rig, kernel, rig};
 
 /// The elements in a row of K and of V, tokens, heads, KV heads, cells.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) rows: [usize; 2],
     pub(super) tokens: usize,

@@ -2,6 +2,7 @@
 //! `TPC_TEST_DRIVER`. Cases with wrong result sizes are omitted, because launches infer sizes.
 
 mod attention;
+mod attention_parts;
 mod attention_shapes;
 mod planted;
 mod prompt;

@@ -10,7 +10,9 @@ use tpc_cuda::kernels::{
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
 use tpc_ir::DType;
-use tpc_ir::op::{FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale};
+use tpc_ir::op::{
+    FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale, SetRows,
+};
 use tpc_runtime::Options;
 
 use crate::resources::Threads;
@@ -135,13 +137,13 @@ pub(crate) fn attention() -> Vec<Kernel> {
         norm: Some(norm.clone()),
         rope: true,
         scale: (!stored).then(|| scale.clone()),
-        set_rows: stored,
+        set_rows: stored.then(|| SetRows::along(2)),
     };
     let values = Head {
         norm: None,
         rope: false,
         scale: None,
-        set_rows: true,
+        set_rows: Some(SetRows::along(2)),
     };
     let heads = Heads {
         rope: Some((rope, false)),

@@ -16,7 +16,7 @@ use tpc_cuda::step_model::{KernelCounts, KernelKey, KernelTable, table};
 use tpc_ir::DType;
 use tpc_ir::op::{
     Binary, BinaryKind, FlashAttn, GetRows, Glu, GluKind, MulMat, MulMatId, Norm, NormKind, Op,
-    Rope, RopeMode,
+    Rope, RopeMode, SetRows,
 };
 use tpc_runtime::Options;
 
@@ -181,7 +181,7 @@ fn plain_norms_and_heads() -> Vec<Instance> {
         norm: None,
         rope,
         scale: None,
-        set_rows,
+        set_rows: set_rows.then(|| SetRows::along(2)),
     };
     let op = FusedOp::Heads(Heads {
         rope: Some((Rope::with_defaults(RopeMode::Neox, 128), true)),

@@ -1,8 +1,8 @@
 //! The fused Q/K norm, RoPE and KV-cache write gives the same bits as separate ops.
 
 use tpc_cuda::kernels::{FusedOp, Head, Heads, Kernel, select_fused};
-use tpc_ir::DType;
 use tpc_ir::op::{Binary, BinaryKind, Norm, NormKind, Op, Rope, RopeMode, Scale, SetRows};
+use tpc_ir::{CellParts, DType};
 use tpc_op_cases::Random;
 
 use crate::fused::{bits, empty, floats};
@@ -51,10 +51,10 @@ fn apart(
     if let Some(scale) = &head.scale {
         last = op(rig, scale.clone().into(), vec![last]);
     }
-    if head.set_rows {
+    if let Some(stores) = &head.set_rows {
         operands.push(places);
         let seen = [cache, last, places];
-        let kernel = chosen(&SetRows::along(2).into(), &seen, cache);
+        let kernel = chosen(&stores.clone().into(), &seen, cache);
         kernels.push((kernel, [&seen[..], &[cache]].concat()));
         last = cache;
     }
@@ -69,10 +69,32 @@ fn apart(
 fn what_is_before_attention_is_one_kernel() {
     let Some(mut rig) = Rig::new(27) else { return };
     let random = Random::new("heads", 6);
-    for (width, mode, n_dims, cache) in [
-        (64, RopeMode::Neox, 64, DType::F16),
-        (64, RopeMode::Norm, 32, DType::Q8_0),
-        (288, RopeMode::Neox, 288, DType::F32),
+    // Cells 130 and 131 of the whole cache are cells 2 and 3 of this part.
+    let part = CellParts {
+        first: 2,
+        count: 1,
+        of: 3,
+    };
+    for (width, mode, n_dims, cache, cells, to) in [
+        (64, RopeMode::Neox, 64, DType::F16, None, [6, 2, 6]),
+        (64, RopeMode::Norm, 32, DType::Q8_0, None, [6, 2, 6]),
+        (288, RopeMode::Neox, 288, DType::F32, None, [6, 2, 6]),
+        (
+            64,
+            RopeMode::Neox,
+            64,
+            DType::F16,
+            Some(part),
+            [130, 66, 130],
+        ),
+        (
+            64,
+            RopeMode::Norm,
+            64,
+            DType::Q8_0,
+            Some(part),
+            [130, 2, 131],
+        ),
     ] {
         let rope = rope(mode, n_dims);
         let norm = Norm {
@@ -87,7 +109,7 @@ fn what_is_before_attention_is_one_kernel() {
             norm: norm.cloned(),
             rope: turned,
             scale: scale.cloned(),
-            set_rows: stored,
+            set_rows: stored.then(|| SetRows { axis: 2, cells }),
         };
         let parts = [
             (4, of(Some(&norm), true, Some(&scale), false)),
@@ -95,7 +117,7 @@ fn what_is_before_attention_is_one_kernel() {
             (2, of(None, false, None, true)),
         ];
         let i32s = |values: [i32; 3]| values.into_iter().flat_map(i32::to_ne_bytes).collect();
-        let (at, to): (Vec<u8>, Vec<u8>) = (i32s([5, 900, 3]), i32s([6, 2, 6]));
+        let (at, to): (Vec<u8>, Vec<u8>) = (i32s([5, 900, 3]), i32s(to));
         let positions = rig.dense(DType::I32, [TOKENS, 1, 1, 1], Some(&at));
         let places = rig.dense(DType::I32, [TOKENS, 1, 1, 1], Some(&to));
         let factors = floats(&mut rig, [n_dims as usize / 2, 1, 1, 1], &random);
@@ -120,8 +142,8 @@ fn what_is_before_attention_is_one_kernel() {
             kernels.extend(part.kernels);
             operands.extend(part.operands);
             results.push(match head.set_rows {
-                true => rig.copied(own),
-                false => empty(&mut rig, dims),
+                Some(_) => rig.copied(own),
+                None => empty(&mut rig, dims),
             });
             wanted.push(part.last);
         }
@@ -157,7 +179,7 @@ fn values_alone_go_to_the_cache() {
         norm: None,
         rope: false,
         scale: None,
-        set_rows: true,
+        set_rows: Some(SetRows::along(2)),
     };
     let heads = Heads {
         rope: None,
@@ -174,4 +196,44 @@ fn values_alone_go_to_the_cache() {
     assert_eq!(found[..64], x[128..]);
     assert!(found[128..].iter().all(|x| *x == 0.0));
     assert_eq!(found, rig.floats(other));
+}
+
+/// Cells of other parts are neither written nor reported; a cell after the end of the own parts is reported.
+#[test]
+fn cells_of_other_parts_are_skipped() {
+    let Some(mut rig) = Rig::new(29) else { return };
+    let random = Random::new("parts", 3);
+    let x = floats(&mut rig, [32, 2, TOKENS, 1], &random);
+    // Of these cells of the whole cache, the last is cell 70 of the part, which has 7 cells.
+    let to = [64 + 3, 5, 192 + 64 + 6];
+    let to: Vec<u8> = to.into_iter().flat_map(i32::to_ne_bytes).collect();
+    let places = rig.dense(DType::I32, [TOKENS, 1, 1, 1], Some(&to));
+    let zeros = vec![0; 32 * 2 * CELLS * 4];
+    let cache = rig.dense(DType::F32, [32, 2, CELLS, 1], Some(&zeros));
+    let cells = CellParts {
+        first: 1,
+        count: 1,
+        of: 3,
+    };
+    let heads = Heads {
+        rope: None,
+        parts: vec![Head {
+            norm: None,
+            rope: false,
+            scale: None,
+            set_rows: Some(SetRows {
+                axis: 2,
+                cells: Some(cells),
+            }),
+        }],
+    };
+    let operands = [x, places];
+    let fused = request(&operands, &[cache], |r| {
+        select_fused(&FusedOp::Heads(heads.clone()), r)
+    });
+    rig.chain(&[(fused, [&operands[..], &[cache]].concat())]);
+    let (x, found) = (rig.floats(x), rig.floats(cache));
+    assert_eq!(found[3 * 64..4 * 64], x[..64]);
+    let others = [&found[..3 * 64], &found[4 * 64..]].concat();
+    assert!(others.iter().all(|x| *x == 0.0));
 }

@@ -59,7 +59,7 @@ pub(in crate::doctor) const FAMILIES: &[Family] = &[
     family!("row", ["rows"], ["get_rows", "set_rows", "set_slice", "add_id"]),
     family!("reduction", ["reduce"], ["sum", "mean", "cumsum", "top_k", "top_mask", "top_k_mask", "argsort"]),
     family!("recurrent", ["recurrent"], ["ssm_conv", "ssm_scan", "gated_delta_net", "wkv"]),
-    family!("other", ["lightning_indexer", "ngram_rows", "hc_comb", "pool_2d"], [
+    family!("other", ["lightning_indexer", "ngram_rows", "hc_comb", "pool_2d", "merge_attn"], [
         "lightning_indexer", "ngram_rows", "hc_comb", "pool_2d"
     ]),
 ];

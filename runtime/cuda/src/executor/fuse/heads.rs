@@ -22,7 +22,7 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
         norm: None,
         rope: false,
         scale: None,
-        set_rows: false,
+        set_rows: None,
     };
     let mut places = None;
     let mut next = Some(end);
@@ -32,7 +32,7 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
         if op.axis != 2 || !sizes {
             return None;
         }
-        head.set_rows = true;
+        head.set_rows = Some(op.clone());
         x = end.operands[1];
         places = Some(end.operands[2]);
         next = matcher.def(x);
@@ -64,8 +64,8 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
         operands = vec![x, by];
     }
     let sizes = match head.set_rows {
-        true => end.operands[1],
-        false => result,
+        Some(_) => end.operands[1],
+        None => result,
     };
     if next.is_some() || !fits(matcher, x, &operands, (sizes, result)) {
         return None;
@@ -171,12 +171,29 @@ fn chain(defs: &DefWalker<'_>, v: Value, links: usize) -> Vec<Inst> {
     out
 }
 
+/// Returns the value that a device adds to an all-gather, if the gather computes `v`: devices that share the cells of a
+/// KV head gather their queries.
+fn before_gather(defs: &DefWalker<'_>, v: Value) -> Value {
+    let (_, data, _) = defs.def(v);
+    if !matches!(data.op, Op::AllGather(_)) {
+        return v;
+    }
+    let graph = defs.graph();
+    let place = graph.value(v).place;
+    let mut own = data
+        .operands
+        .iter()
+        .filter(|o| graph.value(**o).place == place);
+    own.next().copied().unwrap_or(v)
+}
+
 pub(super) fn propose(defs: &DefWalker<'_>) -> Vec<Vec<Inst>> {
     let (mut all, mut each) = (Vec::new(), Vec::new());
     for (_, data) in defs.graph().insts() {
         let Op::FlashAttn(_) = &data.op else { continue };
         for links in [3, 2] {
-            let [q, k, v] = [0, 1, 2].map(|i| chain(defs, data.operands[i], links));
+            let of = |i: usize| chain(defs, before_gather(defs, data.operands[i]), links);
+            let [q, k, v] = [0, 1, 2].map(of);
             all.push([q.clone(), k.clone(), v.clone()].concat());
             each.push([k.clone(), v.clone()].concat());
             each.extend([q, k, v]);
