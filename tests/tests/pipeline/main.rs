@@ -6,6 +6,7 @@ mod calibrate;
 mod campaign;
 mod captures;
 mod catalogue;
+mod cells;
 mod choices;
 mod confirmed;
 mod copies;

@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
             layers: (base.n_gpu_layers).map_or(0, |kept| (n_block + 1).saturating_sub(kept)),
             ..Offload::default()
         };
-        let mut ways = shared_ways(base);
+        let mut ways = shared_ways(base, &prepared);
         let engine = advisor.engine;
         let refuses = |placement: &Placement| {
             let tensor = ways.iter().find(|w| w.way.mode == SplitMode::Tensor);

@@ -1,7 +1,7 @@
 //! Ways with their shares: requested, proportional to memory, or layers counted until they fit.
 
 use super::free_memory::FreeMemory;
-use crate::pipeline::{StoredBytes, Way, ways};
+use crate::pipeline::{PlanInput, StoredBytes, Way, ways};
 use crate::placement::{Override, Placement, SplitMode, Target, Unit, by_bytes, by_layers};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub(super) struct SharedWay {
 
 /// Lists the ways that an option can request, the requested mode first. Groups of devices in sequence lack an option;
 /// only `auto` chooses them.
-pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
+pub(super) fn shared_ways(base: &Placement, prepared: &PlanInput) -> Vec<SharedWay> {
     let auto = Placement {
         split_mode: SplitMode::Auto,
         ..base.clone()
@@ -34,7 +34,9 @@ pub(super) fn shared_ways(base: &Placement) -> Vec<SharedWay> {
         SplitMode::None => !pins,
         _ => true,
     };
-    let mut all: Vec<Way> = ways(&auto).into_iter().filter(has_word).collect();
+    let mut all: Vec<Way> = (prepared.ways(&auto).into_iter())
+        .filter(has_word)
+        .collect();
     if base.split_mode == SplitMode::None {
         // One way for the requested main device, and one for the device with the most memory.
         for way in ways(base) {

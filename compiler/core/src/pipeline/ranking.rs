@@ -123,7 +123,7 @@ impl PlanInput {
 
     /// Lists the ways to compare: with `--cache-split auto`, also a division by cells where devices would store the same
     /// KV heads.
-    fn ways(&self, placement: &Placement) -> Vec<Way> {
+    pub(crate) fn ways(&self, placement: &Placement) -> Vec<Way> {
         let mut out = ways(placement);
         let auto = placement.cache_split == CacheSplit::Auto
             && placement.engine == Engine::Tpc

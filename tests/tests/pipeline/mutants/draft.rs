@@ -39,7 +39,7 @@ impl Draft {
             ty: v.ty.clone(),
             place: v.place,
         });
-        let mut of = Graph::new(graph.name.clone());
+        let mut of = graph.without_insts();
         of.devices.clone_from(&graph.devices);
         Draft {
             of,

@@ -177,7 +177,7 @@ pub(super) const FAULTS: &[Fault] = &[
     },
 ];
 
-fn some(d: &Draft, rng: &mut Rng, fits: impl Fn(usize) -> bool) -> Option<usize> {
+pub(super) fn some(d: &Draft, rng: &mut Rng, fits: impl Fn(usize) -> bool) -> Option<usize> {
     let all: Vec<usize> = (0..d.lines.len()).filter(|&i| fits(i)).collect();
     (!all.is_empty()).then(|| *rng.pick(&all))
 }

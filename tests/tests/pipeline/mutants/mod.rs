@@ -2,6 +2,7 @@
 //!
 //! If the proof accepts a mutant, the test runs two batches, so that a lost state shows. The outputs must be correct.
 
+mod cells;
 pub(crate) mod draft;
 mod faults;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::CompiledModel;
-use tpc_core::placement::{HostExperts, Placement, parse_overrides, parse_tensor_split};
+use tpc_core::placement::{CacheSplit, HostExperts, Placement, parse_overrides, parse_tensor_split};
 use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Verified, stage};
 use tpc_passes::prove::prove;
@@ -23,6 +24,8 @@ use draft::{Draft, inst};
 use faults::FAULTS;
 
 const TOKENS: usize = 6;
+/// Tokens in two blocks of cells.
+const BLOCKS: usize = 80;
 /// The maximum NMSE of equal logits; the order of sums may differ.
 const SAME: f64 = 1e-12;
 
@@ -61,6 +64,10 @@ fn placements(devices: usize) -> Vec<(&'static str, Placement)> {
         (
             "-ctk q8_0",
             with(&|p| (p.cache_type_k, p.cache_type_v) = (DType::Q8_0, DType::Q8_0)),
+        ),
+        (
+            "--cache-split cells",
+            with(&|p| p.cache_split = CacheSplit::Cells),
         ),
         (
             "-ts",
@@ -104,9 +111,15 @@ fn judge(
     };
     let programs = &compiled.programs;
     let model = &compiled.model.graph;
-    let tokens: Vec<u32> = golden(path).tokens.iter().copied().take(TOKENS).collect();
+    // Divided caches need several blocks of cells.
+    let count = match way.1.cache_split {
+        CacheSplit::Cells => BLOCKS,
+        CacheSplit::Auto | CacheSplit::Heads => TOKENS,
+    };
+    let text = golden(path).tokens;
+    let tokens: Vec<u32> = text.iter().copied().cycle().take(count).collect();
     let mut right: Option<Vec<f64>> = None;
-    for fault in FAULTS {
+    for fault in FAULTS.iter().chain(cells::FAULTS) {
         for _ in 0..each {
             let mut draft = Draft::new(programs);
             let Some(sites) = (fault.make)(&mut draft, rng, model) else {
@@ -236,8 +249,7 @@ fn every_fault_is_rejected_and_named() {
             all.caught
         );
 
-        let missing: Vec<&str> = FAULTS
-            .iter()
+        let missing: Vec<&str> = (FAULTS.iter().chain(cells::FAULTS))
             .map(|f| f.name)
             .filter(|n| counts.get(n).is_none_or(|c| c.caught == 0))
             .collect();
