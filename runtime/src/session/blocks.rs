@@ -137,4 +137,18 @@ mod tests {
         assert_eq!(per_token(BlockPart::Place), [0.0, 0.0, 1.0, 1.0, 0.0]);
         assert_eq!(per_token(BlockPart::Follows), [0.0, 0.0, 0.0, 0.0, 1.0]);
     }
+
+    #[test]
+    fn cells_beyond_the_last_used_one_are_hidden() {
+        let mut cells = KvCells::in_units(8, None, (1, usize::MAX), 4);
+        let tokens = [0, 1].map(|pos| TokenPos { pos, seq: 0 });
+        cells.place(&tokens).expect("room");
+        let hidden = f64::NEG_INFINITY;
+        let seen = input(BlockPart::Seen, &cells, &tokens[1..]);
+        assert_eq!(seen, [hidden, 0.0, hidden, hidden]);
+        let tail = input(BlockPart::Tail, &cells, &tokens[..1]);
+        assert_eq!(tail, [0.0, hidden, hidden, hidden]);
+        let last = input(BlockPart::Last, &cells, &tokens);
+        assert_eq!(last, [1.0, 1.0, 2.0, 3.0]);
+    }
 }

@@ -571,6 +571,23 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_attends_to_whole_units() {
+        let mut cells = KvCells::in_units(12, None, (1, usize::MAX), 4);
+        assert_eq!(cells.n_kv(), 0);
+        let prompt = keys(0, 0..3);
+        assert_eq!(place(&mut cells, &prompt), Ok(vec![0, 1, 2]));
+        assert_eq!(picture(&cells, &prompt), [".---", "..--", "...-"]);
+        let next = keys(0, 3..5);
+        assert_eq!(place(&mut cells, &next), Ok(vec![3, 4]));
+        assert_eq!(picture(&cells, &next), ["....----", ".....---"]);
+        assert_eq!((cells.n_kv(), cells.held().len()), (8, 5));
+        let sequences = cells.saved_sequences();
+        let held = cells.held().to_vec();
+        let restored = cells.restored(&sequences, 0, held).expect("its own");
+        assert_eq!(restored.n_kv(), 8);
+    }
+
+    #[test]
     fn sequences_do_not_see_each_other() {
         let mut cells = KvCells::new(8, None);
         let both = [keys(0, 0..2), keys(7, 0..2)].concat();

@@ -6,22 +6,25 @@ use tpc_ir::Output;
 use tpc_ir::Window;
 use tpc_ir::op::Op;
 use tpc_ir::op::{
-    Binary, BinaryKind, Concat, FlashAttn, GetRows, Input, MergeAttn, MulMat, Permute, Reshape,
-    Rope, RopeMode, SetRows, Slice, State, Weight,
+    Binary, BinaryKind, Concat, Copy, FlashAttn, GetRows, Input, MergeAttn, MulMat, Permute,
+    Reshape, Rope, RopeMode, SetRows, Slice, State, Weight,
 };
-use tpc_ir::{CellParts, CellUnit, DType, Dim, Graph, Place, Value, Verified, stage};
+use tpc_ir::{
+    CellParts, CellUnit, DType, Device, DeviceData, Dim, Graph, Place, Value, Verified, stage,
+};
 
 const VOCAB: u64 = 6;
 /// Embedding width: two heads of two elements.
 const WIDTH: u64 = 4;
 
-struct Builder(Graph);
+/// A graph, and the place of its next values.
+struct Builder(Graph, Place);
 
 impl Builder {
     fn leaf(&mut self, op: impl Into<Op>, dtype: DType, dims: &[Dim]) -> Value {
         let dims: [Dim; 4] = std::array::from_fn(|i| dims.get(i).cloned().unwrap_or(Dim::ONE));
         let ty = TensorType { dtype, dims };
-        let inst = self.0.push(op, vec![], vec![ty], Place::Host, None);
+        let inst = self.0.push(op, vec![], vec![ty], self.1, None);
         self.0.inst(inst).results[0]
     }
 
@@ -32,14 +35,8 @@ impl Builder {
     #[track_caller]
     fn op(&mut self, op: impl Into<Op>, operands: &[Value]) -> Value {
         self.0
-            .push_with_inference(op, operands.to_vec(), Place::Host, None)
+            .push_with_inference(op, operands.to_vec(), self.1, None)
             .expect("operands fit")
-    }
-
-    fn heads(&mut self, x: Value, n: Dim) -> Value {
-        let dims = [2.into(), 2.into(), n, Dim::ONE];
-        let x = self.op(Reshape { dims }, &[x]);
-        self.op(Permute { axes: [0, 2, 1, 3] }, &[x])
     }
 
     /// Returns a number of cells in a graph with units, or in some parts of the cells.
@@ -56,22 +53,22 @@ impl Builder {
             cells: parts,
             ..State::named(name)
         };
-        let dims = [WIDTH.into(), self.cells(cache.ctx, parts)];
+        let dims = [2.into(), 2.into(), self.cells(cache.ctx, parts)];
         let old = self.leaf(op, cache.dtype, &dims);
         let set = SetRows {
-            axis: 1,
+            axis: 2,
             cells: parts,
         };
         let value = self.op(set, &[old, x, rows]);
         self.0.outputs.push(Output::State { state: old, value });
         let kv = self.cells(cache.kv, parts);
         let slice = Slice {
-            axis: 1,
+            axis: 2,
             start: Dim::ZERO,
-            len: kv.clone(),
+            len: kv,
         };
         let seen = self.op(slice, &[value]);
-        self.heads(seen, kv)
+        self.op(Permute { axes: [0, 2, 1, 3] }, &[seen])
     }
 
     /// Returns the columns of a mask for some parts of the cells.
@@ -100,7 +97,7 @@ struct Cache {
     parts: Option<CellParts>,
 }
 
-/// The division of caches: the unit of cells, and the parts of each cache; no parts for whole caches.
+/// The division of caches: the unit of cells, and the parts of each device; no parts for whole caches on the host.
 struct Division {
     unit: u64,
     parts: Vec<CellParts>,
@@ -112,16 +109,11 @@ const WHOLE: Division = Division {
 };
 
 fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
-    divided_model(cache, max_bias, swa, &WHOLE)
+    Verified::new(graph(cache, max_bias, swa, &WHOLE)).expect("the model verifies")
 }
 
-fn divided_model(
-    dtype: DType,
-    max_bias: f32,
-    swa: bool,
-    division: &Division,
-) -> Verified<stage::Model> {
-    let mut b = Builder(Graph::new("one layer"));
+fn graph(dtype: DType, max_bias: f32, swa: bool, division: &Division) -> Graph {
+    let mut b = Builder(Graph::new("one layer"), Place::Host);
     b.0.cell_unit = CellUnit(division.unit);
     let t: Dim = Symbol::NTokens.into();
     let (rows_kind, mask_kind, ctx, kv) = if swa {
@@ -144,6 +136,11 @@ fn divided_model(
         parts: None,
     };
     let embd = b.leaf(embd, DType::F32, &[WIDTH.into(), VOCAB.into()]);
+    let mix = Weight {
+        tensor: "mix".into(),
+        parts: None,
+    };
+    let mix = b.leaf(mix, DType::F32, &[WIDTH.into(), WIDTH.into()]);
     let tokens = b.input(InputKind::Tokens, DType::I32, std::slice::from_ref(&t));
     let positions = b.input(InputKind::Positions, DType::I32, std::slice::from_ref(&t));
     let rows = b.input(rows_kind, DType::I64, std::slice::from_ref(&t));
@@ -166,15 +163,10 @@ fn divided_model(
         beta_slow: 1.0,
     };
     let dims = [2.into(), 2.into(), t.clone(), Dim::ONE];
-    let q = b.op(Reshape { dims }, &[x]);
-    let q = b.op(rope, &[q, positions]);
-    let k = b.op(
-        Reshape {
-            dims: [WIDTH.into(), t.clone(), Dim::ONE, Dim::ONE],
-        },
-        &[q],
-    );
-    let q = b.op(Permute { axes: [0, 2, 1, 3] }, &[q]);
+    let v = b.op(MulMat, &[mix, x]);
+    let v = b.op(Reshape { dims }, &[v]);
+    let k = b.op(rope, &[v, positions]);
+    let q = b.op(Permute { axes: [0, 2, 1, 3] }, &[k]);
     let attn = FlashAttn {
         scale: 0.7,
         max_bias,
@@ -182,22 +174,32 @@ fn divided_model(
         heads: None,
         lse: !division.parts.is_empty(),
     };
-    let mut attend = |mask: Value, parts: Option<CellParts>| {
-        let cache = Cache {
-            dtype,
-            ctx,
-            kv,
-            parts,
-        };
-        let mask = parts.map_or(mask, |parts| b.columns(mask, kv, parts));
-        let k = b.cached("k", [k, rows], &cache);
-        let v = b.cached("v", [x, rows], &cache);
-        b.op(attn.clone(), &[q, k, v, mask])
+    let cache = |parts| Cache {
+        dtype,
+        ctx,
+        kv,
+        parts,
     };
     let y = match division.parts.as_slice() {
-        [] => attend(mask, None),
+        [] => {
+            let k = b.cached("k", [k, rows], &cache(None));
+            let v = b.cached("v", [v, rows], &cache(None));
+            b.op(attn, &[q, k, v, mask])
+        }
         parts => {
-            let parts: Vec<Value> = parts.iter().map(|&p| attend(mask, Some(p))).collect();
+            let on_device = |(i, &parts): (usize, &CellParts)| {
+                let name = format!("cpu:{i}");
+                b.0.devices.push(DeviceData { name });
+                b.1 = Place::Device(Device::new(i));
+                let [q, k, v, rows, mask] = [q, k, v, rows, mask].map(|x| b.op(Copy, &[x]));
+                let mask = b.columns(mask, kv, parts);
+                let k = b.cached("k", [k, rows], &cache(Some(parts)));
+                let v = b.cached("v", [v, rows], &cache(Some(parts)));
+                let y = b.op(attn.clone(), &[q, k, v, mask]);
+                b.1 = Place::Host;
+                b.op(Copy, &[y])
+            };
+            let parts: Vec<Value> = parts.iter().enumerate().map(on_device).collect();
             let all = b.op(Concat { axis: 3 }, &parts);
             b.op(MergeAttn, &[all])
         }
@@ -211,17 +213,19 @@ fn divided_model(
     let y = b.op(GetRows { window: None }, &[y, wanted]);
     let logits = b.op(MulMat, &[embd, y]);
     b.0.outputs.push(Output::Named("logits".into(), logits));
-    Verified::new(b.0).expect("the model verifies")
+    b.0
 }
 
 fn weights() -> MemoryWeights {
     let mut w = MemoryWeights::new();
-    let values: Vec<f32> = (0..WIDTH * VOCAB).map(|i| (i as f32 * 1.3).sin()).collect();
-    w.insert_f32("embd", [WIDTH, VOCAB, 1, 1], &values);
+    for (name, rows) in [("embd", VOCAB), ("mix", WIDTH)] {
+        let values: Vec<f32> = (0..WIDTH * rows).map(|i| (i as f32 * 1.3).sin()).collect();
+        w.insert_f32(name, [WIDTH, rows, 1, 1], &values);
+    }
     w
 }
 
-fn session(graph: &Verified<stage::Model>, config: SessionConfig) -> ReferenceSession<'_> {
+fn session<S: Executable>(graph: &Verified<S>, config: SessionConfig) -> ReferenceSession<'_> {
     Session::new(graph, &weights(), config).expect("loads")
 }
 

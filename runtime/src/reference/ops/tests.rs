@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tpc_ir::op::*;
-use tpc_ir::{DType, Dim};
+use tpc_ir::{CellParts, DType, Dim};
 
 use super::*;
 
@@ -64,6 +64,11 @@ fn ops() -> Vec<Op> {
     let heads = vec![Interval { start: 1, len: 2 }];
     let heads = Some(HeadWindow { heads, total: 3 });
     let (min, max) = (1.0, -1.0);
+    let cells = CellParts {
+        first: 0,
+        count: 1,
+        of: 2,
+    };
     out.extend([
         Weight {
             tensor: "w".into(),
@@ -125,7 +130,13 @@ fn ops() -> Vec<Op> {
             ..attn.clone()
         }
         .into(),
+        FlashAttn {
+            lse: true,
+            ..attn.clone()
+        }
+        .into(),
         attn.into(),
+        MergeAttn.into(),
         SsmConv.into(),
         SsmScan.into(),
         GatedDeltaNet.into(),
@@ -141,6 +152,11 @@ fn ops() -> Vec<Op> {
         };
         out.extend([
             SetRows::along(axis).into(),
+            SetRows {
+                axis,
+                cells: Some(cells),
+            }
+            .into(),
             SetSlice {
                 axis,
                 start: Dim::constant(axis),

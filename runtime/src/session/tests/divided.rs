@@ -93,7 +93,16 @@ impl Executor for Kept<'_> {
     }
 }
 
-fn kept(graph: &Verified<stage::Model>, config: SessionConfig) -> Session<Kept<'_>> {
+fn divided(
+    dtype: DType,
+    max_bias: f32,
+    swa: bool,
+    division: &Division,
+) -> Verified<stage::Programs> {
+    Verified::new(graph(dtype, max_bias, swa, division)).expect("the programs verify")
+}
+
+fn kept(graph: &Verified<stage::Programs>, config: SessionConfig) -> Session<Kept<'_>> {
     let inner = Interpreter::new(graph, &weights(), Options::default()).expect("loads");
     let config = config.in_units(graph.cell_unit);
     let sizes = config.batch_shape(1, 1).most;
@@ -168,7 +177,7 @@ fn same(found: &[f64], expected: &[f64], what: &str) {
 fn a_divided_cache_gives_the_results_of_a_whole_one() {
     for (dtype, max_bias) in [(DType::F16, 0.0), (DType::F32, 8.0)] {
         let run = |division: &Division| {
-            let g = divided_model(dtype, max_bias, false, division);
+            let g = divided(dtype, max_bias, false, division);
             let mut s = session(&g, SessionConfig::new(300));
             let cells = 300_usize.next_multiple_of(division.unit as usize);
             assert_eq!(s.config().n_ctx, cells);
@@ -188,7 +197,7 @@ fn a_divided_cache_gives_the_results_of_a_whole_one() {
 #[test]
 fn a_window_moves_through_a_divided_cache() {
     let run = |division: &Division| {
-        let g = divided_model(DType::F16, 0.0, true, division);
+        let g = divided(DType::F16, 0.0, true, division);
         let config = SessionConfig::new(600).with_window(Window::Sliding(40), 384);
         let mut s = session(&g, config);
         let mut out = read(&mut s, 0, (0, 500), 70);
@@ -205,7 +214,7 @@ fn a_window_moves_through_a_divided_cache() {
 #[test]
 fn a_sequence_has_the_same_bits_in_company() {
     for d in divisions() {
-        let g = divided_model(DType::F16, 0.0, false, &d);
+        let g = divided(DType::F16, 0.0, false, &d);
         let n = 2 * d.unit as usize;
         let alone = read(
             &mut session(&g, SessionConfig::new(n)),
@@ -226,7 +235,7 @@ fn a_sequence_has_the_same_bits_in_company() {
 #[test]
 fn sequences_share_a_divided_cache() {
     let run = |division: &Division| {
-        let g = divided_model(DType::F16, 0.0, false, division);
+        let g = divided(DType::F16, 0.0, false, division);
         let mut s = session(&g, SessionConfig::new(384));
         let mut out = Vec::new();
         for at in 0..8 {
@@ -248,7 +257,7 @@ fn sequences_share_a_divided_cache() {
 #[test]
 fn keys_turn_in_the_place_that_has_them() {
     let run = |division: &Division| {
-        let g = divided_model(DType::F16, 0.0, false, division);
+        let g = divided(DType::F16, 0.0, false, division);
         let mut s = kept(&g, SessionConfig::new(384));
         read(&mut s, 0, (0, 10), 10);
         read(&mut s, 1, (0, 250), 70);
@@ -268,7 +277,7 @@ fn a_session_loads_on_another_division() {
     for swa in [false, true] {
         let graphs: Vec<_> = all
             .iter()
-            .map(|d| divided_model(DType::F16, 0.0, swa, d))
+            .map(|d| divided(DType::F16, 0.0, swa, d))
             .collect();
         let mut expected = None;
         let mut files = Vec::new();
@@ -303,7 +312,7 @@ fn a_session_loads_on_another_division() {
 #[test]
 fn prefixes_have_the_bytes_of_a_whole_cache() {
     let cells = |division: &Division| {
-        let g = divided_model(DType::F16, 0.0, false, division);
+        let g = divided(DType::F16, 0.0, false, division);
         let mut s = kept(&g, SessionConfig::new(384));
         read(&mut s, 0, (0, 260), 70);
         let mut out = Vec::new();
@@ -314,7 +323,7 @@ fn prefixes_have_the_bytes_of_a_whole_cache() {
     let whole = cells(&WHOLE);
     for d in divisions() {
         assert_eq!(cells(&d), whole, "{:?} of {}", d.parts, d.unit);
-        let g = divided_model(DType::F16, 0.0, false, &d);
+        let g = divided(DType::F16, 0.0, false, &d);
         let mut s = kept(&g, SessionConfig::new(384));
         let mut block = Vec::new();
         let mut other = kept(&g, SessionConfig::new(384));
@@ -336,7 +345,7 @@ fn prefixes_have_the_bytes_of_a_whole_cache() {
 fn a_state_without_a_place_for_some_cells_is_unknown() {
     for parts in [vec![part(0, 1, 2)], vec![part(0, 1, 3), part(2, 1, 3)]] {
         let unit = 64 * parts[0].of;
-        let g = divided_model(DType::F16, 0.0, false, &Division { unit, parts });
+        let g = divided(DType::F16, 0.0, false, &Division { unit, parts });
         let mut s = kept(&g, SessionConfig::new(384));
         read(&mut s, 0, (0, 5), 5);
         let saved = s.save(7, &[], &mut Vec::new()).map_err(|e| e.to_string());
