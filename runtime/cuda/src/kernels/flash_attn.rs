@@ -23,6 +23,10 @@ enum AttentionKernel {
 
 impl AttentionKernel {
     fn select(a: &Attention<'_>) -> AttentionKernel {
+        // Without columns of V, a row may still have a log-sum-exp, which the other kernels do not write.
+        if a.v.max_dims[0] == 0 {
+            return AttentionKernel::PerHead;
+        }
         match a.q.max_dims[1] <= flash_decode::TOKENS {
             true => FlashDecode::of(a).map_or(AttentionKernel::PerHead, AttentionKernel::Decode),
             false => FlashPrefill::of(a).map_or(AttentionKernel::PerHead, AttentionKernel::Prefill),

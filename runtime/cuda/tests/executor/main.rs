@@ -2,6 +2,7 @@
 //! emulator checks every access, in several orders. Skipped without a C++ compiler.
 
 mod best;
+mod cells;
 mod dumps;
 mod faults;
 

@@ -10,13 +10,22 @@ use tpc_runtime::Options;
 use crate::resources::Threads;
 
 /// Returns the kernel of one KV head with `heads` query heads and rows of `n` elements.
-pub(super) fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize)) -> Kernel {
+pub(super) fn attention(types: [DType; 2], sizes: (usize, usize, usize)) -> Kernel {
+    kernel_of(types, sizes, false)
+}
+
+/// Returns the kernel with int8 terms of its result, or with the log-sum-exp of each row.
+fn kernel_of(
+    [k, v]: [DType; 2],
+    (heads, tokens, n): (usize, usize, usize),
+    lse: bool,
+) -> Kernel {
     let op = FlashAttn {
         scale: 0.1,
         max_bias: 0.0,
         softcap: 0.0,
         heads: None,
-        lse: false,
+        lse,
     };
     let cells = 4096;
     let cache = |dtype| Tensor::new(dtype, [n, cells, 1, 1]);
@@ -27,10 +36,11 @@ pub(super) fn attention([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, u
         cache(v),
         of([cells, tokens, 1, 1]),
     ];
-    let y = of([n, heads, tokens, 1]);
+    let y = of([n + usize::from(lse), heads, tokens, 1]);
+    let results = if lse { vec![y] } else { vec![y, y] };
     let request = Request {
         operands: &operands,
-        results: &[y, y],
+        results: &results,
         options: Options::default(),
         multiprocessors: 132,
     };
@@ -49,6 +59,8 @@ fn attention_compiles_for_cards_with_every_cache() {
         // Many tokens, with each row width that registers can hold.
         all.push(attention([k, v], (8, 512, [64, 128, 256][i % 3])));
         all.push(attention([k, k], (8, 512, [128, 256, 64][i % 3])));
+        all.push(kernel_of([k, v], (8, 1, [128, 576][i % 2]), true));
+        all.push(kernel_of([k, v], (8, 512, [256, 64, 128][i % 3]), true));
     }
     all.retain(|kernel| !kernel.instance.name().starts_with("flash_attn"));
     assert!(

@@ -9,7 +9,7 @@ use tpc_cuda::kernels::{
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
-use tpc_ir::DType;
+use tpc_ir::{CellParts, DType};
 use tpc_ir::op::{
     FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale, SetRows,
 };
@@ -123,7 +123,9 @@ pub(crate) fn norms() -> Vec<Kernel> {
     forms.into_iter().map(of).collect()
 }
 
-pub(crate) fn attention() -> Vec<Kernel> {
+/// Returns the kernels before attention, with caches of all cells or of parts of the cells.
+fn heads(cells: Option<CellParts>) -> Vec<Kernel> {
+    let stores = SetRows { axis: 2, cells };
     let rope = Rope::with_defaults(RopeMode::Neox, 128);
     let norm = Norm {
         kind: NormKind::Rms,
@@ -137,13 +139,13 @@ pub(crate) fn attention() -> Vec<Kernel> {
         norm: Some(norm.clone()),
         rope: true,
         scale: (!stored).then(|| scale.clone()),
-        set_rows: stored.then(|| SetRows::along(2)),
+        set_rows: stored.then(|| stores.clone()),
     };
     let values = Head {
         norm: None,
         rope: false,
         scale: None,
-        set_rows: Some(SetRows::along(2)),
+        set_rows: Some(stores.clone()),
     };
     let heads = Heads {
         rope: Some((rope, false)),
@@ -155,10 +157,15 @@ pub(crate) fn attention() -> Vec<Kernel> {
     let operands = [at, x, x, x, x, at, x, at];
     let both = |dtype| [x, cache(dtype), cache(dtype)];
     let fused = FusedOp::Heads(heads);
-    let mut out: Vec<Kernel> = [DType::F16, DType::Q8_0, DType::Iq4Nl]
+    [DType::F16, DType::Q8_0, DType::Iq4Nl]
         .into_iter()
         .map(|dtype| chosen(&fused, &operands, &both(dtype)))
-        .collect();
+        .collect()
+}
+
+pub(crate) fn attention() -> Vec<Kernel> {
+    let mut out = heads(None);
+    let x = floats([128, 8, 1, 1]);
     let op = FlashAttn {
         scale: 0.1,
         max_bias: 0.0,
@@ -208,12 +215,18 @@ fn best_logits() -> Kernel {
 fn kernels_of_several_ops_compile_for_cards() {
     let Some(nvrtc) = super::nvrtc() else { return };
     let full = std::env::var("TPC_FULL").is_ok_and(|v| v == "1");
+    let part = CellParts {
+        first: 1,
+        count: 1,
+        of: 4,
+    };
     let mut all = [
         products(1),
         products(8),
         products(512),
         norms(),
         attention(),
+        heads(Some(part)),
     ]
     .concat();
     all.push(router());
