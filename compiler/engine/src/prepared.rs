@@ -332,8 +332,8 @@ pub fn program(
     target: &dyn Target,
 ) -> Result<Program, Error> {
     let (tokens, sequences) = (count(placement.ubatch_size), count(placement.parallel));
-    let caches = compiled.caches;
-    let cells = [caches.n_ctx, caches.n_ctx_swa].map(count);
+    let most = compiled.memory_batch();
+    let cells = [Symbol::NCtx, Symbol::NCtxSwa].map(|s| count(most.get(s)));
     let config = batch_shapes::config(cells, compiled.model.summary.window, sequences);
     // The whole text is one batch, and every token's result counts.
     let outputs = match is_bidirectional(&compiled.model.graph) {

@@ -91,6 +91,7 @@ pub(super) const fn comparison(numbers: &[f64]) -> u64 {
 
 /// Returns the number of elements of a value; `u64::MAX` if it exceeds 64 bits.
 fn elements(graph: &Graph, v: Value, bindings: &Bindings) -> u64 {
+    let bindings = &bindings.in_units(graph.cell_unit.0);
     let dims = graph.value(v).ty.dims.iter();
     let sizes = dims.map(|d| d.eval(bindings).unwrap_or(u64::MAX));
     sizes.fold(1, u64::saturating_mul)

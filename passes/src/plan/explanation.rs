@@ -147,7 +147,7 @@ fn explain_refusal(planned: &PlannedGraph, leaf: Var, reason: Refusal) -> Forbid
     out.cut = cut.map(|(_, cut)| cut.clone());
     let data = graph.inst(inst);
     for (role, expr) in &factors.rules[inst.index()].roles {
-        if let (Role::Whole, Expr::Axis(slot, axis)) = (role, expr) {
+        if let (Role::Whole | Role::Owned, Expr::Axis(slot, axis)) = (role, expr) {
             let v = match slot {
                 Slot::Operand(i) => data.operands[*i],
                 Slot::Result(i) => data.results[*i],

@@ -63,9 +63,15 @@ impl SessionConfig {
     pub fn in_units(mut self, unit: CellUnit) -> SessionConfig {
         self.cell_unit = unit;
         let unit = self.unit();
-        let rounded = |n: usize| n.checked_next_multiple_of(unit).unwrap_or(n);
-        self.n_ctx = rounded(self.n_ctx);
-        self.n_ctx_swa = rounded(self.n_ctx_swa);
+        let parts = self.parts.max(1);
+        let rounded = |n: usize| {
+            let each = n.div_ceil(parts).checked_next_multiple_of(unit);
+            each.and_then(|each| each.checked_mul(parts)).unwrap_or(n)
+        };
+        if unit > 1 {
+            self.n_ctx = rounded(self.n_ctx);
+            self.n_ctx_swa = rounded(self.n_ctx_swa);
+        }
         self
     }
 

@@ -47,9 +47,11 @@ fn tokens() -> Vec<u32> {
 
 fn attends(compiled: &CompiledModel) -> bool {
     let mut ops = compiled.model.graph.insts();
-    ops.any(|(_, i)| matches!(i.op, Op::State(_)) && {
-        let ty = &compiled.model.graph.value(i.results[0]).ty;
-        ty.counts_cells()
+    ops.any(|(_, i)| {
+        matches!(i.op, Op::State(_)) && {
+            let ty = &compiled.model.graph.value(i.results[0]).ty;
+            ty.counts_cells()
+        }
     })
 }
 
@@ -118,11 +120,15 @@ fn long_texts_agree_with_one_device() {
             // A batch, then single tokens.
             let head = tokens.len() - 3;
             let batch = Batch::sequence(&tokens[..head], 0, 0);
-            session.decode(&batch).unwrap_or_else(|e| panic!("{name}: {e}"));
+            session
+                .decode(&batch)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
             let mut last = Vec::new();
             for (i, token) in tokens.iter().enumerate().skip(head) {
                 let batch = Batch::sequence(&[*token], i as u32, 0);
-                let out = session.decode(&batch).unwrap_or_else(|e| panic!("{name}: {e}"));
+                let out = session
+                    .decode(&batch)
+                    .unwrap_or_else(|e| panic!("{name}: {e}"));
                 last = out.reals().expect("logits are real").to_vec();
             }
             let expected = whole[whole.len() - last.len()..].iter().copied();

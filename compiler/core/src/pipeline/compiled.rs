@@ -43,7 +43,7 @@ pub struct CompiledModel {
     pub rewriting: RewriteReport,
     /// Programs of the host and every device.
     pub programs: Verified<stage::Programs>,
-    /// Sizes of the KV caches.
+    /// Sizes of the KV caches, as requested. Programs with caches divided by cells round them up to whole units.
     pub caches: CacheSizes,
     /// Parameters and bytes of the model.
     pub size: ModelSize,

@@ -14,7 +14,7 @@ use super::candidate::Candidate;
 use super::divide::{Division, divide};
 use super::engine_memory;
 use super::fitting::Fitting;
-use super::memory::{Memory, cache_sizes, fits};
+use super::memory::{Memory, fits};
 use super::parallel::run_beside;
 use super::ranking::{CompareScope, Ranking};
 use super::strategies::{Strategy, strategy};
@@ -206,8 +206,12 @@ impl Draft {
             rewriting,
             programs,
         } = self.division;
-        let PlanInput { model, size, .. } = prepared;
-        let caches = cache_sizes(&request.workload);
+        let PlanInput {
+            model,
+            caches,
+            size,
+            ..
+        } = prepared;
         let memory = self.memory;
         let count = || {
             memory.footprints(&programs);

@@ -7,21 +7,11 @@ use tpc_passes::footprint::{Footprint, footprints};
 use tpc_passes::machine::Workload;
 use tpc_passes::plan::PlanRequest;
 
-use super::cells::CacheSizes;
-
 /// Returns the sizes of the largest prompt batch with a full cache.
 pub(super) fn memory_batch(workload: &Workload) -> Bindings {
     let most = workload.prefill;
     most.with(Symbol::NKv, most.get(Symbol::NCtx))
         .with(Symbol::NKvSwa, most.get(Symbol::NCtxSwa))
-}
-
-/// Returns the numbers of cells of a workload's caches.
-pub(super) fn cache_sizes(workload: &Workload) -> CacheSizes {
-    CacheSizes {
-        n_ctx: workload.prefill.get(Symbol::NCtx),
-        n_ctx_swa: workload.prefill.get(Symbol::NCtxSwa),
-    }
 }
 
 pub(super) fn shapes(workload: &Workload) -> Vec<BatchShape> {

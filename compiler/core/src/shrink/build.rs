@@ -27,7 +27,7 @@ pub(super) type OtherTypes = BTreeMap<DType, DType>;
 
 /// Copies `from` with small sizes, mirrored shardings and unchanged classes.
 fn plain(from: &Graph, own: &GraphSizes<'_>, types: &OtherTypes) -> Graph {
-    let mut out = Graph::new(from.name.clone());
+    let mut out = from.without_insts();
     out.devices.clone_from(&from.devices);
     out.groups.clone_from(&from.groups);
     for (_, data) in from.insts() {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::{Axes, Var};
-use tpc_ir::op::{Role, Rule, axis_index};
+use tpc_ir::op::{Role, Rule, SetRows, axis_index};
 use tpc_ir::{Class, Dim, Graph, Inst, Op, Value};
 use tpc_passes::gcd;
 
@@ -178,6 +178,17 @@ impl<'a> Constraints<'a> {
         unmatched.iter().for_each(|&v| {
             self.fix(v);
         });
+        // Blocks of divided caches have a fixed number of cells, and each device has one part.
+        for (_, data) in graph.insts() {
+            if let Op::SetRows(SetRows {
+                axis,
+                cells: Some(_),
+            }) = &data.op
+                && let Ok(axis) = axis_index(*axis)
+            {
+                self.fix(factors.axes[data.operands[0].index()][axis]);
+            }
+        }
         let mut refs: BTreeMap<Class, Vec<TreeLeaf>> = BTreeMap::new();
         for leaf in trees.iter().flatten().flatten() {
             if let Some(c) = leaf.class {

@@ -162,7 +162,7 @@ fn last_readers(graphs: [&Graph; 2]) -> BTreeMap<u32, u32> {
 pub(super) fn keep(graph: &Graph, layers: &Layers) -> Graph {
     let insts = insts_by_layer(graph);
     let live_out = live_out(graph);
-    let mut out = Graph::new(graph.name.clone());
+    let mut out = graph.without_insts();
     out.devices.clone_from(&graph.devices);
     out.groups.clone_from(&graph.groups);
     out.classes.clone_from(&graph.classes);

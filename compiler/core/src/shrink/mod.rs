@@ -112,7 +112,15 @@ pub fn shrink(
     writable: &dyn Fn(DType) -> bool,
 ) -> Result<ShrunkModel, Diagnostic> {
     let layers = layers::choose([&compiled.model.graph, &compiled.sharded]);
-    let large = layers::keep(&compiled.model.graph, &layers);
+    let unit = compiled.sharded.cell_unit;
+    let in_units;
+    let mut model: &Graph = &compiled.model.graph;
+    if unit != model.cell_unit {
+        let converted = model.in_units(unit.0);
+        in_units = converted.ok_or_else(|| refusal(&model.name, "the caches are too large"))?;
+        model = &in_units;
+    }
+    let large = layers::keep(model, &layers);
     let large_sharded = layers::keep(&compiled.sharded, &layers);
     let joint = Joint::new(&large, &large_sharded);
     let sizes = SmallSizes::choose(&joint, &large_sharded).map_err(|unfit| {

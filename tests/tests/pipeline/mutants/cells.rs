@@ -51,7 +51,11 @@ fn next(cells: CellParts) -> CellParts {
 }
 
 fn another_owner(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
-    let at = some(d, rng, |i| matches!(&d.lines[i].op, Op::SetRows(s) if s.cells.is_some()))?;
+    let at = some(
+        d,
+        rng,
+        |i| matches!(&d.lines[i].op, Op::SetRows(s) if s.cells.is_some()),
+    )?;
     if let Op::SetRows(s) = &mut d.lines[at].op {
         s.cells = s.cells.map(next);
     }
@@ -59,7 +63,11 @@ fn another_owner(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
 }
 
 fn written_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
-    let at = some(d, rng, |i| matches!(&d.lines[i].op, Op::SetRows(s) if s.cells.is_some()))?;
+    let at = some(
+        d,
+        rng,
+        |i| matches!(&d.lines[i].op, Op::SetRows(s) if s.cells.is_some()),
+    )?;
     if let Op::SetRows(s) = &mut d.lines[at].op {
         s.cells = s.cells.map(|c| CellParts::all(c.count));
     }
@@ -67,13 +75,20 @@ fn written_everywhere(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> 
 }
 
 fn another_state(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
-    let at = some(d, rng, |i| matches!(&d.lines[i].op, Op::State(s) if s.cells.is_some()))?;
+    let at = some(
+        d,
+        rng,
+        |i| matches!(&d.lines[i].op, Op::State(s) if s.cells.is_some()),
+    )?;
     if let Op::State(s) = &mut d.lines[at].op {
         s.cells = s.cells.map(next);
     }
     // The update writes other cells than the state has.
     let state = d.lines[at].results[0];
-    let update = d.lines.iter().position(|l| l.operands.first() == Some(&state))?;
+    let update = d
+        .lines
+        .iter()
+        .position(|l| l.operands.first() == Some(&state))?;
     Some(vec![at, update])
 }
 
@@ -85,7 +100,10 @@ fn in_parts(d: &Draft, i: usize) -> bool {
 fn another(d: &mut Draft, rng: &mut Rng, operand: usize) -> Option<Sites> {
     let at = some(d, rng, |i| in_parts(d, i))?;
     let other = (at + 1..d.lines.len()).find(|&i| in_parts(d, i))?;
-    let (own, value) = (d.lines[at].operands[operand], d.lines[other].operands[operand]);
+    let (own, value) = (
+        d.lines[at].operands[operand],
+        d.lines[other].operands[operand],
+    );
     let copied = d.def(value).max(d.def(own));
     if copied > at || d.cells[own].ty != d.cells[value].ty || own == value {
         return None;
@@ -113,7 +131,9 @@ fn sink_in_parts(d: &mut Draft, rng: &mut Rng, _: &Graph) -> Option<Sites> {
     let place = d.cells[d.lines[at].results[0]].place;
     let sinks = d.lines.iter().position(|l| {
         let cell = &d.cells[l.results[0]];
-        matches!(l.op, Op::Weight(_)) && cell.place == place && cell.ty.dims[0] == heads
+        matches!(l.op, Op::Weight(_))
+            && cell.place == place
+            && cell.ty.dims[0] == heads
             && cell.ty.dims[1].is_one()
     })?;
     let sinks = d.lines[sinks].results[0];

@@ -11,7 +11,9 @@ use std::path::Path;
 
 use tpc_core::golden::distance;
 use tpc_core::pipeline::CompiledModel;
-use tpc_core::placement::{CacheSplit, HostExperts, Placement, parse_overrides, parse_tensor_split};
+use tpc_core::placement::{
+    CacheSplit, HostExperts, Placement, parse_overrides, parse_tensor_split,
+};
 use tpc_gguf::GgufFile;
 use tpc_ir::{DType, Verified, stage};
 use tpc_passes::prove::prove;
