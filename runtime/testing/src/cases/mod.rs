@@ -14,6 +14,7 @@ use tpc_runtime::{Data, Options, Shape};
 use crate::random::Random;
 
 pub use data::CACHES;
+pub(crate) use rows::set_cell;
 
 /// An operand of a case.
 #[derive(Clone)]

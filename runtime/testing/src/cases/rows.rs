@@ -162,6 +162,25 @@ fn set_cells(random: &Random) -> Case {
     Case::new(op, vec![dst, rows, index], out).in_place(0, 0)
 }
 
+/// Makes a case that writes the cell `value` to the first of two parts of a cache of 128 cells.
+pub(crate) fn set_cell(value: i64) -> Case {
+    let arg = |dtype, dims, data| Arg { dtype, dims, data };
+    let zeros = |n| Data::F64(vec![0.0; n]);
+    let dims = [4, CELL_BLOCK, 1, 1];
+    let dst = arg(DType::F32, dims, zeros(4 * CELL_BLOCK));
+    let rows = arg(DType::F32, [4, 1, 1, 1], zeros(4));
+    let index = arg(DType::I32, [1; 4], Data::Int(vec![value]));
+    let op = SetRows {
+        axis: 1,
+        cells: Some(CellParts {
+            first: 0,
+            count: 1,
+            of: 2,
+        }),
+    };
+    Case::new(op, vec![dst, rows, index], (DType::F32, dims))
+}
+
 pub(super) fn set_slice(_: &str, random: &Random) -> Case {
     let axis = random.below(4);
     let mut dims = sizes(random);

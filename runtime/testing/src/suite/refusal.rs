@@ -4,7 +4,7 @@ use tpc_ir::op::Op;
 
 use super::exceptions::{Check, exception};
 use super::executor::{ExecutorUnderTest, Factory, Failure};
-use crate::cases::{Case, generator, out_of_range};
+use crate::cases::{Case, generator, out_of_range, set_cell};
 use crate::random::Random;
 
 /// Ops with an index operand, and the indexed item.
@@ -38,6 +38,20 @@ pub fn refuse_indices(factory: &Factory) {
                     }
                     other => panic!("{op}: {other:?}"),
                 }
+            }
+        }
+        // Cell 64 belongs to the other part. Cells 128 and 2²⁰ are beyond the cache.
+        for (cell, is_refused) in [
+            (63, false),
+            (64, false),
+            (128, true),
+            (-1, true),
+            (1 << 20, true),
+        ] {
+            match run(&mut **executor, &set_cell(cell)) {
+                Ok(()) if !is_refused => {}
+                Err(Failure::Index { .. }) if is_refused => {}
+                other => panic!("cell {cell}: {other:?}"),
             }
         }
     }
