@@ -29,7 +29,7 @@ fn part<'a>(matcher: &Matcher<'a>, end: &'a InstData) -> Option<Part<'a>> {
     let mut x = result;
     if let Op::SetRows(op) = &end.op {
         let sizes = matcher.dims(end.operands[1])[..2] == matcher.dims(result)[..2];
-        if op.axis != 2 || op.cells.is_some() || !sizes {
+        if op.axis != 2 || !sizes {
             return None;
         }
         head.set_rows = Some(op.clone());
