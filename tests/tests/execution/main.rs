@@ -1,6 +1,7 @@
 //! Tests of execution: programs, executors, sessions.
 
 mod bits;
+mod cells;
 mod cpu;
 mod cuda;
 mod exact;

@@ -45,7 +45,7 @@ pub(crate) fn placement(devices: usize, cache: DType) -> Placement {
     }
 }
 
-pub(crate) const WAYS: [&str; 20] = [
+pub(crate) const WAYS: [&str; 21] = [
     "",
     "-sm layer",
     "-sm auto",
@@ -53,6 +53,7 @@ pub(crate) const WAYS: [&str; 20] = [
     "-ngl 1",
     "-ngl 2",
     "-nkvo",
+    "--cache-split cells",
     "-cmoe",
     "-ncmoe 1",
     "-ts 3,1,2,1",

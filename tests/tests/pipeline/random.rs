@@ -140,7 +140,6 @@ impl Builder {
         let name = format!("in{}", self.inputs.len());
         let op = Input {
             kind: InputKind::Other(name.clone()),
-            required: false,
         };
         let inst = self
             .graph

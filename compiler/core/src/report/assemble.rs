@@ -5,6 +5,7 @@ use tpc_passes::footprint::{Footprint, traffic};
 use tpc_passes::machine::DeviceProfile;
 
 use super::bits::BitsReport;
+use super::caches::CachesReport;
 use super::commands::Commands;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
@@ -49,6 +50,7 @@ impl PlanReport {
                 decode: traffic(&compiled.programs, &compiled.decode_batch()).into(),
                 prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
             },
+            caches: CachesReport::new(compiled),
             bits: BitsReport::new(compiled),
             drafts: drafts::drafts(placement, compiled),
             pool: PoolReport::new(placement, compiled),

@@ -6,6 +6,7 @@
 mod answer;
 mod assemble;
 mod bits;
+mod caches;
 mod cards;
 mod columns;
 mod commands;
@@ -31,6 +32,7 @@ mod table;
 mod why;
 
 pub use bits::{BitsReport, OtherBitsReport, explain_difference};
+pub use caches::CachesReport;
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{ComparedPlan, render_comparison};

@@ -8,6 +8,7 @@ use tpc_passes::footprint::Traffic;
 use tpc_passes::machine::Engine;
 
 use super::bits::BitsReport;
+use super::caches::CachesReport;
 use super::commands::Commands;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
@@ -43,6 +44,9 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
+    /// The KV caches; `None` without caches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caches: Option<CachesReport>,
     /// Comparison with one device's logits, bit by bit.
     pub bits: BitsReport,
     /// The part that drafts tokens; `None` without drafts.

@@ -401,6 +401,9 @@ fn transfers(report: &PlanReport) -> String {
         bytes(d.bytes),
         bytes(p.bytes)
     );
+    if let Some(caches) = &report.caches {
+        out.push_str(&caches.line());
+    }
     if let Some(d) = &report.drafts {
         out.push_str(&drafts(d));
     }

@@ -11,7 +11,7 @@ pub(crate) static LINT: Lint = Lint {
         "The model has fewer KV heads than devices. Each device stores the heads that its query heads need, so the KV \
          cache takes more memory in total.",
     )
-    .cure("no action needed; a number of devices that divides the KV heads avoids copies."),
+    .cure("no action needed; --cache-split cells stores each cell once, and so does a number of devices that divides the KV heads."),
     check: Check::Plan(check),
 };
 

@@ -1,5 +1,7 @@
 //! KV caches divided by cells: proved plans, exact logits, bytes per device.
 
+mod random;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
