@@ -28,6 +28,14 @@ impl Builder {
         self.0.inst(inst).results[0]
     }
 
+    fn weight(&mut self, name: &str, rows: u64) -> Value {
+        let op = Weight {
+            tensor: name.into(),
+            parts: None,
+        };
+        self.leaf(op, DType::F32, &[WIDTH.into(), rows.into()])
+    }
+
     fn input(&mut self, kind: InputKind, dtype: DType, dims: &[Dim]) -> Value {
         self.leaf(Input { kind }, dtype, dims)
     }
@@ -71,6 +79,44 @@ impl Builder {
         self.op(Permute { axes: [0, 2, 1, 3] }, &[seen])
     }
 
+    /// Attends to a cache: `[q, k, v, rows, mask]`.
+    fn attend(
+        &mut self,
+        attn: FlashAttn,
+        [q, k, v, rows, mask]: [Value; 5],
+        cache: &Cache,
+    ) -> Value {
+        let k = self.cached("k", [k, rows], cache);
+        let v = self.cached("v", [v, rows], cache);
+        self.op(attn, &[q, k, v, mask])
+    }
+
+    /// Attends to parts of a cache, one per device, and joins the results on the host.
+    fn attend_parts(
+        &mut self,
+        attn: &FlashAttn,
+        values: [Value; 5],
+        (cache, parts): (&Cache, &[CellParts]),
+    ) -> Value {
+        let on_device = |(i, &parts): (usize, &CellParts)| {
+            let name = format!("cpu:{i}");
+            self.0.devices.push(DeviceData { name });
+            self.1 = Place::Device(Device::new(i));
+            let mut values = values.map(|x| self.op(Copy, &[x]));
+            values[4] = self.columns(values[4], cache.kv, parts);
+            let cache = Cache {
+                parts: Some(parts),
+                ..*cache
+            };
+            let y = self.attend(attn.clone(), values, &cache);
+            self.1 = Place::Host;
+            self.op(Copy, &[y])
+        };
+        let parts: Vec<Value> = parts.iter().enumerate().map(on_device).collect();
+        let all = self.op(Concat { axis: 3 }, &parts);
+        self.op(MergeAttn, &[all])
+    }
+
     /// Returns the columns of a mask for some parts of the cells.
     fn columns(&mut self, mask: Value, kv: Symbol, parts: CellParts) -> Value {
         let rounds = self.cells(kv, None);
@@ -97,6 +143,21 @@ struct Cache {
     parts: Option<CellParts>,
 }
 
+impl Cache {
+    fn of(dtype: DType, swa: bool) -> Cache {
+        let (ctx, kv) = match swa {
+            true => (Symbol::NCtxSwa, Symbol::NKvSwa),
+            false => (Symbol::NCtx, Symbol::NKv),
+        };
+        Cache {
+            dtype,
+            ctx,
+            kv,
+            parts: None,
+        }
+    }
+}
+
 /// The division of caches: the unit of cells, and the parts of each device; no parts for whole caches on the host.
 struct Division {
     unit: u64,
@@ -112,60 +173,43 @@ fn model(cache: DType, max_bias: f32, swa: bool) -> Verified<stage::Model> {
     Verified::new(graph(cache, max_bias, swa, &WHOLE)).expect("the model verifies")
 }
 
+const ROPE: Rope = Rope {
+    mode: RopeMode::Norm,
+    n_dims: 2,
+    n_ctx_orig: 64,
+    freq_base: 10000.0,
+    freq_scale: 0.3,
+    ext_factor: 0.0,
+    attn_factor: 1.0,
+    beta_fast: 32.0,
+    beta_slow: 1.0,
+};
+
 fn graph(dtype: DType, max_bias: f32, swa: bool, division: &Division) -> Graph {
     let mut b = Builder(Graph::new("one layer"), Place::Host);
     b.0.cell_unit = CellUnit(division.unit);
     let t: Dim = Symbol::NTokens.into();
-    let (rows_kind, mask_kind, ctx, kv) = if swa {
-        (
-            InputKind::CacheRowsSwa,
-            InputKind::MaskSwa,
-            Symbol::NCtxSwa,
-            Symbol::NKvSwa,
-        )
-    } else {
-        (
-            InputKind::CacheRows,
-            InputKind::Mask,
-            Symbol::NCtx,
-            Symbol::NKv,
-        )
+    let cache = Cache::of(dtype, swa);
+    let (rows_kind, mask_kind) = match swa {
+        true => (InputKind::CacheRowsSwa, InputKind::MaskSwa),
+        false => (InputKind::CacheRows, InputKind::Mask),
     };
-    let embd = Weight {
-        tensor: "embd".into(),
-        parts: None,
-    };
-    let embd = b.leaf(embd, DType::F32, &[WIDTH.into(), VOCAB.into()]);
-    let mix = Weight {
-        tensor: "mix".into(),
-        parts: None,
-    };
-    let mix = b.leaf(mix, DType::F32, &[WIDTH.into(), WIDTH.into()]);
+    let embd = b.weight("embd", VOCAB);
+    let mix = b.weight("mix", WIDTH);
     let tokens = b.input(InputKind::Tokens, DType::I32, std::slice::from_ref(&t));
     let positions = b.input(InputKind::Positions, DType::I32, std::slice::from_ref(&t));
     let rows = b.input(rows_kind, DType::I64, std::slice::from_ref(&t));
-    let mask = b.input(mask_kind, DType::F32, &[b.cells(kv, None), t.clone()]);
+    let mask = b.input(mask_kind, DType::F32, &[b.cells(cache.kv, None), t.clone()]);
     let wanted = b.input(
         InputKind::OutputRows,
         DType::I32,
         &[Symbol::NOutputs.into()],
     );
     let x = b.op(GetRows { window: None }, &[embd, tokens]);
-    let rope = Rope {
-        mode: RopeMode::Norm,
-        n_dims: 2,
-        n_ctx_orig: 64,
-        freq_base: 10000.0,
-        freq_scale: 0.3,
-        ext_factor: 0.0,
-        attn_factor: 1.0,
-        beta_fast: 32.0,
-        beta_slow: 1.0,
-    };
     let dims = [2.into(), 2.into(), t.clone(), Dim::ONE];
     let v = b.op(MulMat, &[mix, x]);
     let v = b.op(Reshape { dims }, &[v]);
-    let k = b.op(rope, &[v, positions]);
+    let k = b.op(ROPE, &[v, positions]);
     let q = b.op(Permute { axes: [0, 2, 1, 3] }, &[k]);
     let attn = FlashAttn {
         scale: 0.7,
@@ -174,35 +218,9 @@ fn graph(dtype: DType, max_bias: f32, swa: bool, division: &Division) -> Graph {
         heads: None,
         lse: !division.parts.is_empty(),
     };
-    let cache = |parts| Cache {
-        dtype,
-        ctx,
-        kv,
-        parts,
-    };
     let y = match division.parts.as_slice() {
-        [] => {
-            let k = b.cached("k", [k, rows], &cache(None));
-            let v = b.cached("v", [v, rows], &cache(None));
-            b.op(attn, &[q, k, v, mask])
-        }
-        parts => {
-            let on_device = |(i, &parts): (usize, &CellParts)| {
-                let name = format!("cpu:{i}");
-                b.0.devices.push(DeviceData { name });
-                b.1 = Place::Device(Device::new(i));
-                let [q, k, v, rows, mask] = [q, k, v, rows, mask].map(|x| b.op(Copy, &[x]));
-                let mask = b.columns(mask, kv, parts);
-                let k = b.cached("k", [k, rows], &cache(Some(parts)));
-                let v = b.cached("v", [v, rows], &cache(Some(parts)));
-                let y = b.op(attn.clone(), &[q, k, v, mask]);
-                b.1 = Place::Host;
-                b.op(Copy, &[y])
-            };
-            let parts: Vec<Value> = parts.iter().enumerate().map(on_device).collect();
-            let all = b.op(Concat { axis: 3 }, &parts);
-            b.op(MergeAttn, &[all])
-        }
+        [] => b.attend(attn, [q, k, v, rows, mask], &cache),
+        parts => b.attend_parts(&attn, [q, k, v, rows, mask], (&cache, parts)),
     };
     let dims = [WIDTH.into(), t, Dim::ONE, Dim::ONE];
     let y = b.op(Reshape { dims }, &[y]);
