@@ -12,8 +12,8 @@ use crate::op::{
     Unary, UnaryKind, Weight,
 };
 use crate::{
-    AxisTree, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group, GroupData,
-    Interval, Output, Place, Sharding, Symbol, TensorType, Unreduced, Value,
+    AxisTree, CellParts, Class, ClassData, ClassRef, DType, Device, DeviceData, Dim, Graph, Group,
+    GroupData, Interval, Output, Place, Sharding, Symbol, TensorType, Unreduced, Value,
 };
 
 const SAMPLE: &str = r#"; a comment
@@ -397,6 +397,14 @@ fn any_op() -> impl Strategy<Value = Op> {
     let runs = || proptest::collection::vec(any_run(), 0..3);
     let dims = || [any_dim(), any_dim(), any_dim(), any_dim()];
     let parts = || proptest::option::of(proptest::collection::vec(runs(), 4));
+    let cell_parts = || {
+        let some = (0_u64..4, 1_u64..4, 0_u64..4).prop_map(|(first, count, more)| CellParts {
+            first,
+            count,
+            of: first + count + more,
+        });
+        proptest::option::of(some)
+    };
     let unary = proptest::sample::select(UnaryKind::ALL.to_vec());
     let binary = proptest::sample::select(BinaryKind::ALL.to_vec());
     let norm = proptest::sample::select(NormKind::ALL.to_vec());

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use tpc_core::pipeline::compile_capture;
-use tpc_core::placement::Placement;
+use tpc_core::placement::{CacheSplit, Placement};
 use tpc_diag::Diagnostic;
 use tpc_ggml::capture::{CapturedGraph, Leaf, Role};
 use tpc_ir::op::InputKind;
@@ -176,6 +176,8 @@ impl Plan {
         let cells = [Symbol::NCtx, Symbol::NKv].into_iter().find_map(size);
         let placement = Placement {
             ctx_size: cells.map(|(_, n)| *n).or(placement.ctx_size),
+            // The client lays out the cells of its caches.
+            cache_split: CacheSplit::Heads,
             ..placement.clone()
         };
         let compiled = compile_capture(&captured, &placement)?;

@@ -48,7 +48,8 @@ struct Model {
 
 impl Model {
     fn leaf(&mut self, op: impl Into<Op>, dtype: DType, dims: &[Dim]) -> Value {
-        let ty = TensorType::new(dtype, dims.iter().cloned());
+        let dims = std::array::from_fn(|a| dims.get(a).cloned().unwrap_or(Dim::ONE));
+        let ty = TensorType { dtype, dims };
         let inst = self.graph.push(op, vec![], vec![ty], Place::Host, None);
         self.graph.inst(inst).results[0]
     }
