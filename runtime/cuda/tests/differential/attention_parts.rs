@@ -31,7 +31,10 @@ fn run(case: &Case, template: &str, rig: &mut Rig, random: &Random) -> Stored {
     let wanted = expected(case, &stored);
     let outputs = aligned_results(case, &stored, random);
     let left = rig.launch((&kernel, size), (stored, outputs), None);
-    let found = left.unwrap_or_else(|e| panic!("{e}: {name}")).results.remove(0);
+    let found = left
+        .unwrap_or_else(|e| panic!("{e}: {name}"))
+        .results
+        .remove(0);
     let wrong = difference(&tolerated(case, &kernel), &found, &wanted[0]);
     assert!(wrong.is_none(), "{name}: {}", wrong.unwrap_or_default());
     found
@@ -132,7 +135,11 @@ fn rows_without_visible_cells_have_no_weight() {
     let Some(mut rig) = rig(74, Build::Checked) else {
         return;
     };
-    let templates = [(1, 64, "flash_decode"), (9, 64, "flash_prefill"), (9, 320, "flash_attn")];
+    let templates = [
+        (1, 64, "flash_decode"),
+        (9, 64, "flash_prefill"),
+        (9, 320, "flash_attn"),
+    ];
     for (tokens, width, template) in templates {
         let sizes = Sizes {
             rows: [width, 64],

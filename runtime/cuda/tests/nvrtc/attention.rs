@@ -15,11 +15,7 @@ pub(super) fn attention(types: [DType; 2], sizes: (usize, usize, usize)) -> Kern
 }
 
 /// Returns the kernel with int8 terms of its result, or with the log-sum-exp of each row.
-fn kernel_of(
-    [k, v]: [DType; 2],
-    (heads, tokens, n): (usize, usize, usize),
-    lse: bool,
-) -> Kernel {
+fn kernel_of([k, v]: [DType; 2], (heads, tokens, n): (usize, usize, usize), lse: bool) -> Kernel {
     let op = FlashAttn {
         scale: 0.1,
         max_bias: 0.0,

@@ -9,10 +9,10 @@ use tpc_cuda::kernels::{
 };
 use tpc_cuda::nvrtc::{TARGETS, with_prelude};
 use tpc_cuda::planes::Planes;
-use tpc_ir::{CellParts, DType};
 use tpc_ir::op::{
     FlashAttn, Glu, GluKind, MulMatId, Norm, NormKind, Rope, RopeMode, Scale, SetRows,
 };
+use tpc_ir::{CellParts, DType};
 use tpc_runtime::Options;
 
 use crate::resources::Threads;

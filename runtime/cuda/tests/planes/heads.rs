@@ -105,7 +105,7 @@ fn what_is_before_attention_is_one_kernel() {
             scale: 0.3,
             bias: 0.0,
         };
-        let of = |norm: Option<&Norm>, turned, scale: Option<&Scale>, stored| Head {
+        let of = |norm: Option<&Norm>, turned, scale: Option<&Scale>, stored: bool| Head {
             norm: norm.cloned(),
             rope: turned,
             scale: scale.cloned(),
