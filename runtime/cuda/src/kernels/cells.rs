@@ -16,9 +16,9 @@ pub(super) fn cell_params(
     let Some(CellParts { first, count, of }) = cells else {
         return Ok(params.u32(0).u32(0).u32(0));
     };
-    if !first
+    if first
         .checked_add(count)
-        .is_some_and(|end| count > 0 && end <= of)
+        .is_none_or(|end| count == 0 || end > of)
     {
         return Err("the parts of the cells are outside the cache");
     }
