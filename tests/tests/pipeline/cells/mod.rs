@@ -149,7 +149,7 @@ fn devices_store_one_copy_together() {
             continue;
         };
         let one: u64 = cache_bytes(&single).iter().sum();
-        let ctx_size = Some(4 * 64 * 8);
+        let ctx_size = Some(256);
         for devices in [2, 4] {
             let of = Placement {
                 ctx_size,

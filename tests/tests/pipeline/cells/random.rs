@@ -21,6 +21,8 @@ use super::super::support::{rewritten, verified};
 
 /// The maximum NMSE if only the order of sums differs.
 const SAME: f64 = 1e-12;
+/// The same with caches of 8 or 16 bits.
+const ROUNDED: f64 = 1e-6;
 const VOCABULARY: u64 = 11;
 
 struct Rng(SplitMix64);
@@ -235,7 +237,7 @@ fn run<S: stage::Executable>(
     let sequences = rng.range(1, 2) as u32;
     let mut config = SessionConfig::new(1024).with_sequences(sequences as usize);
     if let Some(window) = window {
-        config = config.with_window(window, 256);
+        config = config.with_window(window, 512);
     }
     let mut session = Session::new(graph, weights, config).unwrap_or_else(|e| panic!("{e}"));
     let mut next = vec![0; sequences as usize];
@@ -287,7 +289,12 @@ fn random_attention_by_cells_is_proved_and_agrees() {
         let want = run(&whole, &m.weights, window, seed);
         let got = run(&made, &m.weights, window, seed);
         let nmse = distance(want.into_iter(), got).nmse;
-        assert!(nmse <= SAME, "seed {seed} on {devices}: NMSE {nmse:e}");
+        // Rounding to a cache's type may amplify the last bit of a second layer's keys.
+        let rounds = made
+            .values()
+            .any(|(_, v)| v.ty.dtype != DType::F32 && v.ty.counts_cells());
+        let most = if rounds { ROUNDED } else { SAME };
+        assert!(nmse <= most, "seed {seed} on {devices}: NMSE {nmse:e}");
     }
     assert_eq!(divided, count as usize);
 }
