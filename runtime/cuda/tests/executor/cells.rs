@@ -93,8 +93,8 @@ fn a_device_has_its_part_of_the_cells() {
         (256, vec![190]),
         (384, vec![192, 383, 320]),
     ] {
-        let batch = sizes(cells.len() as u64, used);
-        let wanted = write(&mut reference, &batch.in_units(128), &cells);
+        let batch = sizes(cells.len() as u64, used).in_units(128);
+        let wanted = write(&mut reference, &batch, &cells);
         let found = write(&mut executor, &batch, &cells);
         assert_eq!(found.len() as u64, 8 * 64 * used.div_ceil(128));
         assert_eq!(found, wanted, "{used} cells");
