@@ -60,7 +60,7 @@ pub struct Limits([u64; Resource::ALL.len()]);
 
 impl Limits {
     /// The limits of one command.
-    pub const COMMAND: Limits = Limits([1_000_000, 3_000_000, 8_000_000, 45_000_000, 320 << 20]);
+    pub const COMMAND: Limits = Limits([1_000_000, 3_000_000, 9_000_000, 45_000_000, 320 << 20]);
 
     /// No limits, for tests without a budget.
     pub const NONE: Limits = Limits([u64::MAX; Resource::ALL.len()]);

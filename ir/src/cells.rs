@@ -3,9 +3,6 @@
 //! Kernels read cells in blocks and sum in cell order. Each sequence owns whole blocks, in token order, so its sums
 //! are the same as when it runs alone.
 
-use crate::interval::Interval;
-use crate::op::{Attr, AttrError, AttrReader, Attrs, require};
-
 /// Cells per block that kernels read together.
 pub const CELL_BLOCK: usize = 64;
 
@@ -65,35 +62,6 @@ impl CellParts {
         let block = CELL_BLOCK as u64;
         let (round, part) = (local / block / self.count, local / block % self.count);
         (round * self.of + self.first + part) * block + local % block
-    }
-
-    pub(crate) fn attrs(&self, out: &mut Attrs) {
-        let held = Interval {
-            start: self.first,
-            len: self.count,
-        };
-        out.push(("cell_parts", Attr::Interval(held)));
-        out.push(("of", Attr::from(self.of)));
-    }
-
-    pub(crate) fn parse(attrs: &mut AttrReader) -> Result<Option<CellParts>, AttrError> {
-        let Some(held) = attrs.interval("cell_parts")? else {
-            return Ok(None);
-        };
-        let of = require("of", attrs.int("of")?)?;
-        // A larger number would let the sizes of hostile text overflow.
-        let fits = held.len > 0 && held.end() <= of && of <= 1 << 16;
-        match fits {
-            true => Ok(Some(CellParts {
-                first: held.start,
-                count: held.len,
-                of,
-            })),
-            false => Err(AttrError::Kind {
-                name: "cell_parts",
-                expected: "a non-empty range of at most 65536 parts",
-            }),
-        }
     }
 }
 

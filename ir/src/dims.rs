@@ -131,6 +131,11 @@ impl Bindings {
         out
     }
 
+    /// Returns the number of cells per unit.
+    pub const fn unit(&self) -> u64 {
+        self.unit
+    }
+
     /// Returns the value of `symbol` in a size: numbers of cells are in units.
     pub fn count(&self, symbol: Symbol) -> u64 {
         self.values[symbol as usize]

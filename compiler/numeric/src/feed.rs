@@ -49,7 +49,7 @@ impl Feed {
             Feed::Captured(_) => Limits::COMMAND,
             Feed::Tokens(_) => Limits::COMMAND
                 .with(Resource::Bytes, 1 << 30)
-                .with(Resource::Steps, 20 * Limits::COMMAND.of(Resource::Steps)),
+                .with(Resource::Steps, 160 * Limits::COMMAND.of(Resource::Steps)),
         }
     }
 

@@ -236,6 +236,6 @@ fn intervals(a: Attr) -> Option<Vec<Interval>> {
     list(a)?.iter().map(interval).collect()
 }
 
-pub(crate) fn require<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
+pub(super) fn require<T>(name: &'static str, value: Option<T>) -> Result<T, AttrError> {
     value.ok_or(AttrError::Missing(name))
 }

@@ -1,6 +1,7 @@
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
 use super::bits::eq_by_bits;
 use super::block::BlockInput;
+use super::cell_parts;
 use super::local::LocalCtx;
 use super::resize::{NewSizes, size_independent};
 use super::rows::cells_axis;
@@ -397,7 +398,7 @@ impl OpDef for State {
         let mut out = vec![("name", Attr::Str(self.name.clone()))];
         out.extend(parts_attr(self.parts.as_deref()));
         if let Some(cells) = &self.cells {
-            cells.attrs(&mut out);
+            cell_parts::attrs(cells, &mut out);
         }
         out
     }
@@ -406,7 +407,7 @@ impl OpDef for State {
         Ok(State {
             name: require("name", attrs.str("name")?)?,
             parts: attrs.interval_lists("parts")?,
-            cells: CellParts::parse(attrs)?,
+            cells: cell_parts::parse(attrs)?,
         })
     }
 

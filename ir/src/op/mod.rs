@@ -12,6 +12,7 @@ mod bits;
 mod block;
 mod cast;
 mod category;
+mod cell_parts;
 mod collective;
 mod constant;
 mod curve;
@@ -46,7 +47,6 @@ mod wkv;
 mod work;
 
 pub use attention::{FlashAttn, HeadWindow, SoftMax};
-pub(crate) use attrs::require;
 pub use attrs::{Attr, AttrError, AttrReader, Attrs, quoted};
 pub use block::{BlockInput, BlockPart};
 pub use cast::Cast;

@@ -1,4 +1,5 @@
 use super::attrs::{Attr, AttrError, AttrReader, Attrs, require};
+use super::cell_parts;
 use super::local::LocalCtx;
 use super::resize::NewSizes;
 use super::rule::{Expr, Linearity, Role, Rule, Slot, opd, res};
@@ -124,7 +125,7 @@ impl OpDef for SetRows {
     fn attrs(&self) -> Attrs {
         let mut out = vec![("axis", Attr::from(self.axis))];
         if let Some(cells) = &self.cells {
-            cells.attrs(&mut out);
+            cell_parts::attrs(cells, &mut out);
         }
         out
     }
@@ -132,7 +133,7 @@ impl OpDef for SetRows {
     fn parse(_: &str, attrs: &mut AttrReader) -> Result<Self, AttrError> {
         Ok(SetRows {
             axis: require("axis", attrs.int("axis")?)?,
-            cells: CellParts::parse(attrs)?,
+            cells: cell_parts::parse(attrs)?,
         })
     }
 

@@ -10,6 +10,7 @@ pub struct BatchShape {
 impl BatchShape {
     /// True if a batch of these sizes has this shape.
     pub fn holds(&self, sizes: &Bindings) -> bool {
+        let sizes = sizes.in_units(self.most.unit());
         Symbol::ALL.into_iter().all(|s| match s {
             Symbol::NCtx | Symbol::NCtxSwa | Symbol::NSeqMax => sizes.get(s) == self.most.get(s),
             Symbol::NTokens

@@ -142,7 +142,9 @@ fn other_sequences_keep_the_bits() {
         let run = |company: bool| {
             let plan = plan(&path, &by_cells(2, DType::F16));
             let config = config(&plan.1, 4 * LONG).with_sequences(2);
-            let config = config.with_parts(2, 4 * LONG).in_units(plan.1.programs.cell_unit);
+            let config = config
+                .with_parts(2, 4 * LONG)
+                .in_units(plan.1.programs.cell_unit);
             let options = CpuOptions::with_threads(1);
             let mut s = cpu_session(&plan, config, [1, LONG], options);
             if company {

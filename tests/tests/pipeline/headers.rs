@@ -128,8 +128,11 @@ fn headers_plan_for_one_to_eight_devices() {
             let share = |bytes: u64| bytes as f64 / r.model.bytes as f64;
             if compiled.sharded.classes.iter().all(even) {
                 let whole = share(r.mirrored.whole_bytes);
+                // With caches divided by cells, devices may project the keys and values of all heads.
+                let cells = r.caches.as_ref().is_some_and(|c| c.split == "cells");
+                let most = if cells { 0.04 } else { 0.03 };
                 assert!(
-                    whole <= 0.03,
+                    whole <= most,
                     "{name} on {devices}: {:.2} % mirrored",
                     whole * 100.0
                 );

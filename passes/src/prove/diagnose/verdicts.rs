@@ -18,6 +18,17 @@ pub(super) enum Scope {
     AnySum,
 }
 
+/// True for the model's attention over a part of the cells, and for views of it.
+fn is_part_of_attention(encoding: &Encoding<'_>, id: Id) -> bool {
+    let terms = &encoding.terms;
+    let known = |id: Id| {
+        let id = terms.graph.find(id);
+        (terms.attention_parts.iter()).any(|&part| terms.graph.find(part) == id)
+    };
+    !terms.attention_parts.is_empty()
+        && (known(id) || terms.views_of(id).into_iter().any(|(_, base)| known(base)))
+}
+
 #[derive(Default)]
 pub(super) struct Verdicts {
     /// Per value, the sums that the value may be a summand of.
@@ -54,7 +65,10 @@ impl Verdicts {
                 {
                     self.summands.insert(v);
                 }
-                let step = is_step(encoding, encoding.programs[&v]) || self.adds(encoding, data);
+                let id = encoding.programs[&v];
+                let step = is_step(encoding, id)
+                    || self.adds(encoding, data)
+                    || is_part_of_attention(encoding, id);
                 self.ok
                     .insert(v, whole || zero || moved || step || !targets.is_empty());
                 self.targets.insert(v, targets);

@@ -24,9 +24,12 @@ pub(super) const ATTENTION_IN_PARTS: ProofRule = ProofRule {
         }
         let cells = [*q, *k, *v, *mask];
         let mut out = Vec::new();
+        // The devices' parts are found without help from the model's slices.
+        terms.notes_slices = false;
         for parts in terms.cell_parts.clone() {
             out.extend(merged(terms, op, cells, sinks, parts).ok());
         }
+        terms.notes_slices = true;
         out
     },
 };
@@ -62,7 +65,9 @@ fn merged(
         let mask = terms.on_axis(mask, 0, held(part)?)?;
         all.push(terms.add_op(&attention.clone().into(), 0, vec![q, k, v, mask]));
     }
-    let joined = terms.add_op(&Concat { axis: 3 }.into(), 0, all);
+    let joined = terms.add_op(&Concat { axis: 3 }.into(), 0, all.clone());
+    terms.attention_parts.extend(all);
+    terms.attention_parts.push(joined);
     let args = std::iter::once(joined).chain(sinks.iter().copied());
     Ok(terms.add_op(&MergeAttn.into(), 0, args.collect()))
 }

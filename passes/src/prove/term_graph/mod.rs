@@ -66,6 +66,10 @@ pub(super) struct TermGraph {
     pub(super) of_model: bool,
     /// Numbers of parts into which the programs divide caches by cells.
     pub(super) cell_parts: Vec<u64>,
+    /// The model's attention over parts of the cells, and the parts together.
+    pub(super) attention_parts: Vec<Id>,
+    /// True if views of the model's values count as slices of the model.
+    pub(super) notes_slices: bool,
     without: Option<String>,
     pub(super) found: BTreeMap<&'static str, u64>,
     steps: Meter,
@@ -119,6 +123,8 @@ impl TermGraph {
             relations: Relations::default(),
             of_model: true,
             cell_parts: Vec::new(),
+            attention_parts: Vec::new(),
+            notes_slices: true,
             without: without.map(str::to_owned),
             found: BTreeMap::new(),
             steps: Meter::new(budget.remaining(Resource::Steps) / STEP),

@@ -35,7 +35,7 @@ impl TermGraph {
 
     pub(super) fn note_slice(&mut self, base: Id, view: Id) {
         let base = self.graph.find(base);
-        if self.of_model && self.model.known_slices.insert((base, view)) {
+        if self.of_model && self.notes_slices && self.model.known_slices.insert((base, view)) {
             self.model.slices.push((base, view));
         }
     }

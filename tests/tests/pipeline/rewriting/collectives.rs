@@ -1,6 +1,6 @@
 //! Collectives per layer: exactly the number that the algebra needs.
 
-use tpc_core::placement::SplitMode;
+use tpc_core::placement::{CacheSplit, SplitMode};
 use tpc_ir::Op;
 use tpc_tests::goldens;
 
@@ -37,6 +37,7 @@ fn layers_have_no_more_collectives_than_they_need() {
         let name = path.file_stem().expect("a file name").to_string_lossy();
         let mut placement = placement(2);
         placement.split_mode = SplitMode::Tensor;
+        placement.cache_split = CacheSplit::Heads;
         let Some((_, compiled)) = plan(&path, &placement) else {
             continue;
         };

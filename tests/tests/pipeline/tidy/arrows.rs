@@ -666,9 +666,12 @@ const PASSES: [(&str, &[&str]); 20] = [
     ("machine", &[]),
     ("place", &["layers", "machine"]),
     ("factors", &["gcd", "place", "users"]),
+    ("cells", &["factors", "gcd", "place", "users"]),
     (
         "plan",
-        &["factors", "gcd", "layers", "machine", "place", "users"],
+        &[
+            "cells", "factors", "gcd", "layers", "machine", "place", "users",
+        ],
     ),
     ("shard", &["factors", "plan"]),
     ("rewrite", &["layers", "machine"]),
