@@ -12,6 +12,7 @@ mod book;
 mod captures;
 #[cfg(target_os = "linux")]
 mod cards;
+mod cells;
 mod commands;
 mod contract;
 mod cures;
