@@ -658,7 +658,7 @@ const MODULES: [(&str, &[&str]); 27] = [
     ),
 ];
 
-const PASSES: [(&str, &[&str]); 20] = [
+const PASSES: [(&str, &[&str]); 21] = [
     ("gcd", &[]),
     ("users", &[]),
     ("lookahead", &[]),
