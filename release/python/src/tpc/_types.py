@@ -226,6 +226,20 @@ class Collectives:
 
 
 @dataclass
+class CachesReport:
+    """KV caches on all places together."""
+
+    split: str
+    """`cells` if devices store parts of the cells, otherwise `heads`."""
+    once_bytes: int
+    """Bytes of one copy."""
+    stored_bytes: int
+    """Bytes on all places."""
+    divided: int
+    """Number of states of layers that devices divide by cells."""
+
+
+@dataclass
 class OtherBitsReport:
     """Sums whose bits may differ for one reason."""
 
@@ -750,6 +764,8 @@ class PlanReport:
     """Fitting configurations, the fastest first, if the plan does not fit."""
     diagnostics: List[Diagnostic]
     """Findings."""
+    caches: Optional[CachesReport] = field(default=None)
+    """The KV caches; `None` without caches."""
     drafts: Optional[DraftsReport] = field(default=None)
     """The part that drafts tokens; `None` without drafts."""
     pool: Optional[PoolReport] = field(default=None)
