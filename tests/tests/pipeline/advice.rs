@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use tpc_core::advice::{Advice, Advisor, Change, Counsel, Limits};
 use tpc_core::pipeline::{CompiledModel, Origin};
-use tpc_core::placement::{HostExperts, Placement, SplitMode, parse_devices};
+use tpc_core::placement::{CacheSplit, HostExperts, Placement, SplitMode, parse_devices};
 use tpc_core::report::PlanReport;
 use tpc_diag::{Diagnostic, Severity};
 use tpc_gguf::GgufFile;
@@ -453,6 +453,7 @@ fn experts_of_a_few_layers_on_the_host_are_found() {
     let base = Placement {
         topology: machine(&[25.769_803_776; 16]),
         split_mode: SplitMode::Auto,
+        cache_split: CacheSplit::Heads,
         ctx_size: Some(4096),
         ..Placement::on(parse_devices("16").expect("a count"))
     };

@@ -193,6 +193,7 @@ pub(crate) fn documented(json: &Json) {
             "tensors",
             "collectives",
             "bits",
+            "caches",
             "estimate",
             "mirrored_bytes",
             "rewriting",

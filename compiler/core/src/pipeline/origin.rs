@@ -4,7 +4,7 @@ use tpc_passes::machine::Workload;
 use super::divide::invalid;
 use super::memory::{Memory, memory_batch, shapes};
 use super::{CacheSizes, CompiledModel, Model, ModelSize};
-use crate::placement::Placement;
+use crate::placement::{CacheSplit, Placement};
 use tpc_diag::{Diagnostic, codes};
 use tpc_ggml::capture::CapturedGraph;
 use tpc_ggml::engines::Geometry;
@@ -58,10 +58,20 @@ impl Origin<'_> {
             return Err(vec![d.help(cure)]);
         }
         let draft = prepared.draft(placement)?;
-        match draft.bits_error(placement) {
-            Some(d) => Err(vec![d]),
-            None => Ok(draft.proved(prepared)),
+        if let Some(d) = draft.bits_error(placement) {
+            return Err(vec![d]);
         }
+        let compiled = draft.proved(prepared);
+        let by_cells = compiled.request.cell_unit > 1;
+        if compiled.proof.is_err() && by_cells && placement.cache_split == CacheSplit::Auto {
+            // The user did not ask for this division, so a plan by heads is better than none.
+            let by_heads = Placement {
+                cache_split: CacheSplit::Heads,
+                ..placement.clone()
+            };
+            return self.compile(&by_heads);
+        }
+        Ok(compiled)
     }
 
     /// Prepares the graph with the requested caches.

@@ -12,7 +12,7 @@ use tpc_passes::plan::estimate;
 use super::candidate::Candidate;
 use super::divide::Sharding;
 use super::strategies::{Strategy, Way, strategy, ways};
-use super::{ExcludedMode, PlanInput, in_parallel, tensor_limit};
+use super::{CAPTURE, ExcludedMode, PlanInput, in_parallel, tensor_limit};
 use crate::placement::{CacheSplit, OverriddenPlaces, Placement, SplitMode, overridden};
 use tpc_diag::Diagnostic;
 
@@ -128,6 +128,7 @@ impl PlanInput {
         let auto = placement.cache_split == CacheSplit::Auto
             && placement.engine == Engine::Tpc
             && placement.sums != SumOrder::OneDevice
+            && self.model.summary.arch != CAPTURE
             && !placement.kv_on_host;
         if auto {
             let shares = |way: &&Way| way.stages.iter().any(|s| self.shares_heads(s.len() as u64));

@@ -78,7 +78,9 @@ pub fn manifest(
         options: OptionRecord {
             split_mode: compiled.mode.name().to_owned(),
             caches: CacheOptions {
-                context: compiled.caches.n_ctx,
+                // Caches divided by cells have whole units.
+                context: (program.shapes.last())
+                    .map_or(compiled.caches.n_ctx, |s| s.most.get(Symbol::NCtx)),
                 type_k: placement.cache_type_k.name().to_owned(),
                 type_v: placement.cache_type_v.name().to_owned(),
             },

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use tpc_core::pipeline::CompiledModel;
+use tpc_core::placement::{CacheSplit, Placement};
 use tpc_ggml::capture;
 use tpc_ir::{Bindings, Graph, Op, Place, Symbol};
 use tpc_passes::plan::plan as choose;
@@ -22,6 +23,14 @@ pub(super) fn batch() -> Bindings {
         .with(Symbol::NCtx, 2027)
         .with(Symbol::NKvSwa, 509)
         .with(Symbol::NCtxSwa, 1021)
+}
+
+/// Returns a placement with caches divided by heads, as in plans of captures.
+fn by_heads(devices: usize) -> Placement {
+    Placement {
+        cache_split: CacheSplit::Heads,
+        ..placement(devices)
+    }
 }
 
 fn held(programs: &Graph) -> Vec<u64> {
@@ -93,7 +102,7 @@ fn native_graphs_plan_alike_when_captured() {
     let all = tpc_tests::headers();
     for path in all.iter().chain(&tpc_tests::goldens()) {
         for devices in [2, 3, 8] {
-            let Some((_, native)) = plan(path, &placement(devices)) else {
+            let Some((_, native)) = plan(path, &by_heads(devices)) else {
                 break;
             };
             check(&stem(path), &native);
@@ -111,7 +120,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 fn captures_of_real_size_plan_in_no_time() {
     let mut planned = 0;
     for path in tpc_tests::headers() {
-        let Some((_, native)) = plan(&path, &placement(8)) else {
+        let Some((_, native)) = plan(&path, &by_heads(8)) else {
             continue;
         };
         let took = check(&stem(&path), &native);
@@ -130,7 +139,7 @@ const EVEN: f64 = 1.10;
 const UNEVEN: &[(&str, f64, &str)] = &[];
 
 fn busiest(path: &Path) -> Option<f64> {
-    let (_, native) = plan(path, &placement(MANY))?;
+    let (_, native) = plan(path, &by_heads(MANY))?;
     let held = held(&native.programs);
     let most = held.iter().copied().max().unwrap_or(0);
     Some(most as f64 * MANY as f64 / native.size.bytes as f64)
