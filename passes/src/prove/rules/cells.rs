@@ -5,6 +5,7 @@ use tpc_ir::op::{Concat, FlashAttn, MergeAttn, Permute, SetRows, Slice, axis_ind
 use tpc_ir::{CELL_BLOCK, CellParts, Dim, Interval, Op, RANK};
 
 use crate::prove::index_set::{NotExpressible, Pattern, from_axes, per_axis, selected_dims};
+use crate::prove::readings::{find_relation, readings};
 use crate::prove::term_graph::{ProofRule, TermGraph};
 
 /// Scores and values of a cell do not depend on other cells, so the order of cells does not matter. The weights of
@@ -178,6 +179,7 @@ fn cells_of(terms: &TermGraph, x: Id, axis: usize) -> Vec<(Id, Pattern)> {
     out
 }
 
+/// If the model permutes the same value, the device's part of that value is the better form: later sections need it.
 pub(super) const PERMUTED_UNITS: ProofRule = ProofRule {
     name: "permuted-units",
     equation: "permute(x) = x[all], if only axes of one index move",
@@ -188,6 +190,9 @@ pub(super) const PERMUTED_UNITS: ProofRule = ProofRule {
         let (Op::Permute(Permute { axes }), [x]) = (&*op, term.args.as_slice()) else {
             return Vec::new();
         };
+        if terms.of_model || is_permuted_by_model(terms, &op, &term.args) {
+            return Vec::new();
+        }
         let Some(ty) = terms.ty(*x) else {
             return Vec::new();
         };
@@ -209,3 +214,16 @@ pub(super) const PERMUTED_UNITS: ProofRule = ProofRule {
             .collect()
     },
 };
+
+/// True if the model applies an op to a value of which the operand is a part.
+fn is_permuted_by_model(terms: &mut TermGraph, op: &Op, args: &[Id]) -> bool {
+    readings(terms, args).into_iter().any(|reading| {
+        let bases = reading.iter().map(|f| f.base).collect();
+        match find_relation(terms, op, &reading) {
+            Some(relation) => terms
+                .lookup_op(&relation.op, 0, bases)
+                .is_some_and(|id| terms.is_model(id)),
+            None => false,
+        }
+    })
+}
