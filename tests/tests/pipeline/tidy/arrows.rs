@@ -232,6 +232,7 @@ const MODULES: [(&str, &[&str]); 27] = [
             "machine",
             "place",
             "factors",
+            "cells",
             "plan",
             "shard",
             "rewrite",
