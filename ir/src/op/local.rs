@@ -80,7 +80,7 @@ impl<'a> LocalCtx<'a> {
     }
 
     /// Returns the parts of a cache's cells that the device stores, given the parts over all devices; `None` if the
-    /// axis is not divided by [`CellParts`] or if the device stores none.
+    /// axis has another division or if the device's range is empty.
     pub fn cell_parts(&self, slot: Slot, axis: usize, all: CellParts) -> Option<CellParts> {
         let Some(tree) = &self.tensor(slot).sharding.axes[axis] else {
             return Some(all);

@@ -234,7 +234,7 @@ impl Builder<'_> {
         made
     }
 
-    /// Returns a copy of `v` at its place, where the factors of `axes` end. Axes of one index have no factors.
+    /// Copies `v` at its place. The factors of `axes` end at the copy; axes of one index are skipped.
     fn boundary(&mut self, v: Value, axes: &[usize], layer: Option<u32>) -> Value {
         let ty = &self.out.value(v).ty;
         let axes: Vec<usize> = (axes.iter().copied())

@@ -201,7 +201,8 @@ pub fn options_for(
     out.found
 }
 
-/// Returns the option that gives each device one of the parts of a cache; none if there are fewer parts.
+/// Returns the option that gives each device one part of a cache. Returns an empty list unless parts and devices are
+/// equally many.
 fn one_part_each(facts: GraphFacts<'_>, leaf: Var, group: Group, parts: u64) -> Vec<SplitOption> {
     let devices = facts.graph.group(group).devices.len() as u64;
     let part = |start: u64| Interval { start, len: 1 };

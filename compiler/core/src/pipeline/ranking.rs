@@ -121,8 +121,8 @@ impl PlanInput {
         })
     }
 
-    /// Lists the ways to compare: with `--cache-split auto`, also a division by cells where devices would store the same
-    /// KV heads.
+    /// Lists the ways to compare. With `--cache-split auto`, a way whose devices would store the same KV heads is also
+    /// listed by cells.
     pub(crate) fn ways(&self, placement: &Placement) -> Vec<Way> {
         let mut out = ways(placement);
         let auto = placement.cache_split == CacheSplit::Auto

@@ -146,14 +146,14 @@ pub(super) const SLICE_OF_PARTS: ProofRule = ProofRule {
     },
 };
 
-/// Returns the number of indices of which a pattern selects `len`; `None` unless these are whole periods.
+/// Returns the size of an axis if a pattern selects `len` of its indices; `None` unless the axis has whole periods.
 fn whole_len(pattern: &Pattern, len: &Dim) -> Option<Dim> {
     let selected = pattern.unit.checked_mul(&pattern.len().into())?;
     let periods = len.checked_div(&selected)?;
     periods.checked_mul(&pattern.period().ok()?)
 }
 
-/// Returns the values of which `x` is a part along `axis` alone, with the pattern along that axis.
+/// Returns the values that contain `x` as a part along `axis` alone, with the pattern along that axis.
 fn cells_of(terms: &TermGraph, x: Id, axis: usize) -> Vec<(Id, Pattern)> {
     let Some(own) = terms.ty(x).map(|t| t.dims.clone()) else {
         return Vec::new();
@@ -215,7 +215,7 @@ pub(super) const PERMUTED_UNITS: ProofRule = ProofRule {
     },
 };
 
-/// True if the model applies an op to a value of which the operand is a part.
+/// True if the model applies the op to a value that contains the operand as a part.
 fn is_permuted_by_model(terms: &mut TermGraph, op: &Op, args: &[Id]) -> bool {
     readings(terms, args).into_iter().any(|reading| {
         let bases = reading.iter().map(|f| f.base).collect();

@@ -89,7 +89,7 @@ impl<'a> Attention<'a> {
             _ => return Err("wrong number of results"),
         };
         if terms && op.lse {
-            return Err("rows with a log-sum-exp have no terms");
+            return Err("int8 terms cannot end with a log-sum-exp");
         }
         float(y.dtype)?;
         first.iter().try_for_each(|t| real(t.dtype))?;

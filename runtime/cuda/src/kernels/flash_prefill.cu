@@ -360,7 +360,7 @@ template <class S, int T> DEVICE void end_rows(const RowTile& t, const View* sin
     }
 }
 
-// Writes the log-sum-exp of each row behind its values. Four lanes share two rows.
+// Appends the log-sum-exp to each row. Four lanes share two rows.
 template <class Y> DEVICE void put_lse(const RowTile& t, u32 dv, const float* lse, const View& y) {
     if (threadIdx.x % 4) return;
     for (u32 h = 0; h < 2; h++) {

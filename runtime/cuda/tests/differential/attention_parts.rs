@@ -129,7 +129,7 @@ fn prompts_have_a_log_sum_exp() {
     }
 }
 
-/// The logarithm is that of the sink, or −∞ without a sink.
+/// The logarithm equals the sink; without a sink, it is −∞.
 #[test]
 fn rows_without_visible_cells_have_no_weight() {
     let Some(mut rig) = rig(74, Build::Checked) else {
@@ -219,7 +219,7 @@ fn joined_parts_are_attention_over_all_cells() {
             }
             parts.extend(numbers(&run(&case, template, &mut rig, &random)));
         }
-        // A part of other cells, of which no row sees one.
+        // A second part, hidden from all rows.
         let hidden = (0..(dv + 1) * heads * tokens).map(|i| match i % (dv + 1) {
             at if at == dv => f64::NEG_INFINITY,
             _ => 0.0,

@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn merged_parts_by_hand() {
-        // Weights 1 : 3 of parts with 1 and 3 cells; a third part has none.
+        // Weights 1 : 3 of parts with 1 and 3 cells; the third part is empty.
         let ln = f64::ln;
         let parts = real(
             &[3, 1, 1, 3],

@@ -176,7 +176,7 @@ pub(super) fn flash_attn(_: &str, random: &Random) -> Case {
     Case::new(op, operands, out).within(3e-6, 1.0)
 }
 
-/// Joins rows of parts. Some parts have no visible cells, and some rows have none in any part.
+/// Joins rows of parts. Some parts are hidden, and some rows are hidden in all parts.
 pub(super) fn merge_attn(_: &str, random: &Random) -> Case {
     let dv = random.pick(&[64, 128, 512, 600, 36, 7, 1]);
     let (heads, tokens) = (random.within(1, 5), random.pick(&[1, 1, 2, 5, 40]));

@@ -125,7 +125,7 @@ pub(super) fn set_rows(_: &str, random: &Random) -> Case {
     Case::new(SetRows::along(axis), vec![dst, rows, index], out).in_place(0, 0)
 }
 
-/// Writes the cells of some parts of a cache. In one case of four, the parts own none of the cells.
+/// Writes the cells of some parts of a cache. In one case of four, all rows belong to other parts.
 fn set_cells(random: &Random) -> Case {
     let axis = random.pick(&[0, 1, 2, 2, 3]);
     let of = random.within(1, 5);
