@@ -39,6 +39,7 @@ pub mod machine;
 pub mod place;
 pub mod plan;
 pub mod prove;
+mod rebuild;
 pub mod rewrite;
 pub mod schedule;
 pub mod shard;

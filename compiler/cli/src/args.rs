@@ -77,7 +77,7 @@ pub(super) struct PlacementArgs {
     /// Keep the KV cache on the host [-nkvo].
     #[arg(long)]
     no_kv_offload: bool,
-    /// Divide the KV cache among devices by heads or by cells; auto: by cells if needed to fit, or faster.
+    /// Divide the KV cache by heads or by cells; auto: by cells if needed to fit, faster, or as fast and smaller.
     #[arg(long, value_name = "heads|cells|auto", default_value = "auto", value_parser = values::cache_split())]
     cache_split: Parsed<CacheSplit>,
     /// Run the last N layers and the output (which counts as one layer) on devices; a number, `all` or `auto` [-ngl;

@@ -18,11 +18,12 @@ mod parts;
 
 use std::collections::BTreeMap;
 
-use tpc_ir::op::{Copy, FlashAttn, MergeAttn, Repeat};
-use tpc_ir::{CELL_BLOCK, CellParts, Graph, Group, Inst, InstData, Op, Output, Place, Value};
+use tpc_ir::op::{FlashAttn, MergeAttn, Repeat};
+use tpc_ir::{CELL_BLOCK, CellParts, Group, Inst, InstData, Op, Place, Value};
 
 use crate::factors::ExactOps;
 use crate::place::{LayerPlacement, PlacedGraph};
+use crate::rebuild::Rebuild;
 use crate::users::Users;
 use caches::{Caches, View};
 
@@ -58,81 +59,51 @@ pub(crate) fn divide(placed: &PlacedGraph) -> Divided {
     let users = Users::of_graph(from);
     let caches = Caches::of(from, &users);
     let live = caches.live(from);
-    let mut out = from.without_insts();
-    out.devices.clone_from(&from.devices);
-    out.groups.clone_from(&from.groups);
-    out.reserve(from.values().len(), from.insts().len());
     let mut builder = Builder {
-        from,
         users: &users,
         caches: &caches,
-        out,
-        map: vec![None; from.values().len()],
+        new: Rebuild::of(from),
         bases: BTreeMap::new(),
         masks: BTreeMap::new(),
-        exact: ExactOps::default(),
     };
     for (inst, data) in from.insts() {
         if live[inst.index()] {
             builder.inst(inst, data);
         }
     }
-    builder.out.outputs = (from.outputs.iter())
-        .map(|output| match output {
-            Output::Named(name, v) => Output::Named(name.clone(), builder.new_value(*v)),
-            Output::State { state, value } => Output::State {
-                state: builder.new_value(*state),
-                value: builder.new_value(*value),
-            },
-        })
-        .collect();
-    let kept = |v: &&Value| builder.map[v.index()].is_some();
-    let mirrored = (placed.mirrored.iter().filter(kept)).map(|&v| builder.new_value(v));
-    Divided {
-        placed: PlacedGraph {
-            mirrored: mirrored.collect(),
-            graph: builder.out,
-        },
-        exact: builder.exact,
-    }
+    let (placed, exact) = builder.new.finish(&placed.mirrored);
+    Divided { placed, exact }
 }
 
 struct Builder<'a> {
-    from: &'a Graph,
     users: &'a Users,
     caches: &'a Caches,
-    out: Graph,
-    map: Vec<Option<Value>>,
+    new: Rebuild<'a>,
     /// The visible cells of each cache, divided into parts.
     bases: BTreeMap<Value, Value>,
     /// Each mask, divided into parts.
     masks: BTreeMap<Value, Value>,
-    exact: ExactOps,
 }
 
 impl Builder<'_> {
-    fn new_value(&self, v: Value) -> Value {
-        self.map[v.index()].expect("invariant: operands are live and defined before they are used")
-    }
-
     fn devices(&self, v: Value) -> u64 {
-        match self.from.value(v).place {
+        match self.new.from.value(v).place {
             Place::Group(g) => self.group_size(g),
             Place::Host | Place::Device(_) => 1,
         }
     }
 
     fn group_size(&self, group: Group) -> u64 {
-        self.from.group(group).devices.len() as u64
+        self.new.from.group(group).devices.len() as u64
     }
 
     fn inst(&mut self, inst: Inst, data: &InstData) {
         if let Some(attention) = self.caches.attention(inst) {
             let result = self.attend(data, attention);
-            self.map[data.results[0].index()] = Some(result);
+            self.new.replace(data.results[0], result);
             return;
         }
-        let mut operands: Vec<Value> = data.operands.iter().map(|&v| self.new_value(v)).collect();
+        let mut operands = self.new.operands(data);
         let mut op = data.op.clone();
         let result = data.results[0];
         if self.caches.is_divided(result) {
@@ -147,18 +118,7 @@ impl Builder<'_> {
                 _ => {}
             }
         }
-        let types = data.results.iter();
-        let types = types.map(|&v| self.from.value(v).ty.clone()).collect();
-        let place = self.from.value(result).place;
-        let made = self.out.push(op, operands, types, place, data.layer);
-        let made = self.out.inst(made).results.clone();
-        for (&v, &new) in data.results.iter().zip(&made) {
-            self.out
-                .value_mut(new)
-                .name
-                .clone_from(&self.from.value(v).name);
-            self.map[v.index()] = Some(new);
-        }
+        self.new.push(data, op, operands);
     }
 
     /// Adds attention over parts of the cells. Returns the joined result.
@@ -167,9 +127,9 @@ impl Builder<'_> {
         let parts = self.devices(result);
         let [k, v] = [k, v].map(|view| self.divided(view, parts, layer));
         let mask = self.mask(data.operands[3], parts, layer);
-        let q = self.new_value(data.operands[0]);
+        let q = self.new.value(data.operands[0]);
         let q = self.boundary(q, &[2], layer);
-        let mut dims = self.out.value(q).ty.dims.clone();
+        let mut dims = self.new.out.value(q).ty.dims.clone();
         dims[PARTS] = parts.into();
         let q = self.push(Repeat { dims }, vec![q], layer);
         let op = match &data.op {
@@ -179,11 +139,11 @@ impl Builder<'_> {
         let attention = self.push(FlashAttn { lse: true, ..op }, vec![q, k, v, mask], layer);
         // From parts of the cells with all heads to heads with all parts.
         let exchanged = self.boundary(attention, &[1, PARTS], layer);
-        let sinks = data.operands.get(4).map(|&s| self.new_value(s));
+        let sinks = data.operands.get(4).map(|&s| self.new.value(s));
         let operands = std::iter::once(exchanged).chain(sinks).collect();
-        let name = &self.from.value(result).name;
+        let name = &self.new.from.value(result).name;
         let merged = self.push(MergeAttn, operands, layer);
-        self.out.value_mut(merged).name.clone_from(name);
+        self.new.out.value_mut(merged).name.clone_from(name);
         merged
     }
 
@@ -192,7 +152,7 @@ impl Builder<'_> {
         let mut value = match self.bases.get(&view.base) {
             Some(&known) => known,
             None => {
-                let base = self.new_value(view.base);
+                let base = self.new.value(view.base);
                 let made = parts::of_cache(self, base, parts, layer);
                 self.bases.insert(view.base, made);
                 made
@@ -209,14 +169,14 @@ impl Builder<'_> {
         if let Some(&known) = self.masks.get(&mask) {
             return known;
         }
-        let arrives = matches!(self.from.def_op(mask), Op::Copy(_));
+        let arrives = matches!(self.new.from.def_op(mask), Op::Copy(_));
         let only_here = (self.users.of(mask).iter()).all(|&u| self.caches.attention(u).is_some());
         // Masks from outside the layers are shared by all layers.
         let layer = layer.filter(|_| {
-            let of = self.from.value(mask).def.0;
-            self.from.inst(of).layer.is_some()
+            let of = self.new.from.value(mask).def.0;
+            self.new.from.inst(of).layer.is_some()
         });
-        let mut new = self.new_value(mask);
+        let mut new = self.new.value(mask);
         if !(arrives && only_here) {
             new = self.boundary(new, &[0], layer);
         }
@@ -226,26 +186,23 @@ impl Builder<'_> {
     }
 
     fn push(&mut self, op: impl Into<Op>, operands: Vec<Value>, layer: Option<u32>) -> Value {
-        let first = self.out.value(operands[0]);
+        let first = self.new.out.value(operands[0]);
         let (place, name) = (first.place, first.name.clone());
-        let made = self.out.push_with_inference(op, operands, place, layer);
+        let made = self.new.out.push_with_inference(op, operands, place, layer);
         let made = made.expect("invariant: parts of attention have the operands' types");
-        self.out.value_mut(made).name = name;
+        self.new.out.value_mut(made).name = name;
         made
     }
 
     /// Copies `v` at its place. The factors of `axes` end at the copy; axes of one index are skipped.
     fn boundary(&mut self, v: Value, axes: &[usize], layer: Option<u32>) -> Value {
-        let ty = &self.out.value(v).ty;
+        let ty = &self.new.out.value(v).ty;
         let axes: Vec<usize> = (axes.iter().copied())
             .filter(|&a| !ty.dims[a].is_one())
             .collect();
         if axes.is_empty() {
             return v;
         }
-        let made = self.push(Copy, vec![v], layer);
-        let inst = self.out.value(made).def.0;
-        self.exact.boundaries.insert(inst, axes);
-        made
+        self.new.boundary(v, axes, layer)
     }
 }

@@ -18,7 +18,7 @@ fn product<const N: usize>(dims: [&Dim; N]) -> Dim {
 
 /// Divides the visible cells `[d, heads, cells]` of a cache. Returns `[d, heads, cells / parts, parts]`.
 pub(super) fn of_cache(b: &mut Builder<'_>, x: Value, parts: u64, layer: Option<u32>) -> Value {
-    let [d, heads, cells, _] = b.out.value(x).ty.dims.clone();
+    let [d, heads, cells, _] = b.new.out.value(x).ty.dims.clone();
     let (block, rounds) = (Dim::constant(CELL_BLOCK as u64), rounds(&cells, parts));
     let dims = [
         product([&d, &heads, &block]),
@@ -35,7 +35,7 @@ pub(super) fn of_cache(b: &mut Builder<'_>, x: Value, parts: u64, layer: Option<
 
 /// Divides a mask `[cells, tokens]`. Returns `[cells / parts, tokens, 1, parts]`.
 pub(super) fn of_mask(b: &mut Builder<'_>, x: Value, parts: u64, layer: Option<u32>) -> Value {
-    let [cells, tokens, ..] = b.out.value(x).ty.dims.clone();
+    let [cells, tokens, ..] = b.new.out.value(x).ty.dims.clone();
     let (block, rounds) = (Dim::constant(CELL_BLOCK as u64), rounds(&cells, parts));
     let dims: [Dim; RANK] = [block.clone(), parts.into(), rounds.clone(), tokens.clone()];
     let x = b.push(Reshape { dims }, vec![x], layer);

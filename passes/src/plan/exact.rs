@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
-use tpc_ir::op::{Copy, Expr, Role, Slot};
-use tpc_ir::{Graph, Group, Inst, InstData, Op, Output, Value};
+use tpc_ir::op::{Expr, Role, Slot};
+use tpc_ir::{Graph, Group, Inst, InstData, Op, Value};
 
 use crate::factors::ExactOps;
 use crate::place::{PlacedGraph, group_of};
+use crate::rebuild::Rebuild;
 
 /// A placed graph with isolated ops.
 pub(super) struct Isolated {
@@ -29,38 +30,20 @@ pub(super) fn isolate(
     crosses: &dyn Fn(Value) -> bool,
 ) -> Isolated {
     let from = &placed.graph;
-    let mut out = from.without_insts();
-    out.devices.clone_from(&from.devices);
-    out.groups.clone_from(&from.groups);
-    out.reserve(from.values().len(), from.insts().len());
     let mut builder = Builder {
-        from,
-        out,
-        map: vec![None; from.values().len()],
+        new: Rebuild::of(from),
         known: BTreeMap::new(),
-        exact: ExactOps::default(),
         origins: Vec::with_capacity(from.insts().len()),
     };
     for (inst, data) in from.insts() {
         builder.inst(inst, data, whole.contains(&inst), crosses);
     }
-    builder.out.outputs = (from.outputs.iter())
-        .map(|output| match output {
-            Output::Named(name, v) => Output::Named(name.clone(), builder.new_value(*v)),
-            Output::State { state, value } => Output::State {
-                state: builder.new_value(*state),
-                value: builder.new_value(*value),
-            },
-        })
-        .collect();
-    let mirrored = placed.mirrored.iter().map(|&v| builder.new_value(v));
+    let origins = builder.origins;
+    let (placed, exact) = builder.new.finish(&placed.mirrored);
     Isolated {
-        placed: PlacedGraph {
-            mirrored: mirrored.collect(),
-            graph: builder.out,
-        },
-        exact: builder.exact,
-        origins: builder.origins,
+        placed,
+        exact,
+        origins,
     }
 }
 
@@ -94,51 +77,36 @@ pub(super) fn alike_in_layers(graph: &Graph, found: &BTreeSet<Inst>) -> BTreeSet
 }
 
 struct Builder<'a> {
-    from: &'a Graph,
-    out: Graph,
-    map: Vec<Option<Value>>,
+    new: Rebuild<'a>,
     /// The copy of a new value, with a boundary on this axis.
     known: BTreeMap<(Value, usize), Value>,
-    exact: ExactOps,
     origins: Vec<Option<Inst>>,
 }
 
 impl Builder<'_> {
-    fn new_value(&self, v: Value) -> Value {
-        self.map[v.index()].expect("invariant: operands are defined before they are used")
-    }
-
     fn inst(&mut self, inst: Inst, data: &InstData, whole: bool, crosses: &dyn Fn(Value) -> bool) {
-        let mut operands: Vec<Value> = data.operands.iter().map(|&v| self.new_value(v)).collect();
+        let mut operands = self.new.operands(data);
         let summed = if whole { self.summed(data) } else { Vec::new() };
         for (slot, axis) in summed {
-            if !self.from.def_op(data.operands[slot]).is_stored() {
+            if !self.new.from.def_op(data.operands[slot]).is_stored() {
                 operands[slot] = self.boundary(operands[slot], axis, data.layer);
             }
         }
-        let types = data.results.iter();
-        let types = types.map(|&v| self.from.value(v).ty.clone()).collect();
-        let place = self.from.value(data.results[0]).place;
-        let made = (self.out).push(data.op.clone(), operands, types, place, data.layer);
+        let made = self.new.push(data, data.op.clone(), operands);
         self.origins.push(Some(inst));
-        if whole {
-            self.exact.whole.insert(made);
+        if !whole {
+            return;
         }
-        let made = self.out.inst(made).results.clone();
-        for (&v, &new) in data.results.iter().zip(&made) {
-            self.out
-                .value_mut(new)
-                .name
-                .clone_from(&self.from.value(v).name);
+        self.new.exact.whole.insert(made);
+        for &v in &data.results {
             let ends = match &data.op {
                 Op::Norm(_) => true,
                 op => op.is_product() && crosses(v),
             };
-            let new = match whole && ends {
-                true => self.boundary(new, 0, data.layer),
-                false => new,
-            };
-            self.map[v.index()] = Some(new);
+            if ends {
+                let new = self.boundary(self.new.value(v), 0, data.layer);
+                self.new.replace(v, new);
+            }
         }
     }
 
@@ -148,7 +116,7 @@ impl Builder<'_> {
             return vec![(0, 0), (1, 0)];
         }
         let types =
-            |vs: &[Value]| -> Vec<_> { vs.iter().map(|&v| &self.from.value(v).ty).collect() };
+            |vs: &[Value]| -> Vec<_> { vs.iter().map(|&v| &self.new.from.value(v).ty).collect() };
         let rule = data.op.rule(&types(&data.operands), &types(&data.results));
         let summed = rule
             .roles
@@ -167,13 +135,8 @@ impl Builder<'_> {
         if let Some(&known) = self.known.get(&(v, axis)) {
             return known;
         }
-        let data = self.out.value(v);
-        let (ty, place, name) = (data.ty.clone(), data.place, data.name.clone());
-        let made = self.out.push(Copy, vec![v], vec![ty], place, layer);
-        self.exact.boundaries.insert(made, vec![axis]);
+        let made = self.new.boundary(v, vec![axis], layer);
         self.origins.push(None);
-        let made = self.out.inst(made).results[0];
-        self.out.value_mut(made).name = name;
         self.known.insert((v, axis), made);
         made
     }

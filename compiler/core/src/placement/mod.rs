@@ -79,7 +79,7 @@ impl SplitMode {
 /// The division of KV caches among devices that share tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheSplit {
-    /// By cells if that is needed to fit, or faster; otherwise by heads.
+    /// By cells if that is needed to fit, faster, or as fast and smaller; otherwise by heads.
     #[default]
     Auto,
     /// By KV heads. Devices store the same heads if there are fewer heads than devices.
@@ -238,7 +238,7 @@ pub fn parse_cache_split(text: &str) -> Result<CacheSplit, Diagnostic> {
         let message = format!("`{text}` is not a division of the KV cache");
         let d = Diagnostic::new(&codes::COMMAND_LINE, "--cache-split", message);
         d.help(
-            "use heads, cells or auto: auto divides by cells if that is needed to fit, or faster",
+            "use heads, cells or auto: auto divides by cells if that is needed to fit, faster, or as fast and smaller",
         )
     })
 }

@@ -288,7 +288,7 @@ fn random_attention_by_cells_is_proved_and_agrees() {
         divided += usize::from(made.insts().any(|(_, d)| by_cells(d)));
         let want = run(&whole, &m.weights, window, seed);
         let got = run(&made, &m.weights, window, seed);
-        let nmse = distance(want.into_iter(), got).nmse;
+        let nmse = distance(want, got).nmse;
         // Rounding to a cache's type may amplify the last bit of a second layer's keys.
         let rounds = made
             .values()
