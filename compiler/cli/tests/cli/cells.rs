@@ -130,6 +130,18 @@ fn a_plan_states_copies_and_bytes() {
 }
 
 #[test]
+fn auto_divides_by_cells_where_that_is_faster() {
+    let header = "qwen3-30b-a3b-q4_k_m";
+    for (depth, split) in [(0, "heads"), (32_000, "heads"), (128_000, "cells")] {
+        let options =
+            format!("--devices 8xH100-SXM -c 131072 -sm tensor --depth {depth} --format json");
+        let plan: serde_json::Value =
+            serde_json::from_str(&plan(header, &options).stdout).expect("JSON");
+        assert_eq!(plan["caches"]["split"], split, "depth {depth}");
+    }
+}
+
+#[test]
 fn wrong_requests_are_refused() {
     let header = "qwen3-30b-a3b-q4_k_m";
     refuses(

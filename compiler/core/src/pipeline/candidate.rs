@@ -9,6 +9,10 @@ pub struct Candidate {
     pub name: String,
     /// The split mode.
     pub mode: SplitMode,
+    /// Positions of each stage's devices.
+    pub stages: Vec<Vec<usize>>,
+    /// True if devices that share tensors divide KV caches by cells.
+    pub cells: bool,
     /// The estimated times.
     pub estimate: Estimate,
     /// Stored bytes on the fullest device.

@@ -218,6 +218,8 @@ impl PlanInput {
             let candidate = Candidate {
                 name: way.name,
                 mode: way.mode,
+                stages: way.stages,
+                cells: way.cells,
                 estimate,
                 fullest: stored.iter().copied().max().unwrap_or(0),
                 filled: filled(&stored, placement),
@@ -333,6 +335,13 @@ fn beats(better: &Candidate, other: &Candidate) -> bool {
         && other.fullest as f64 >= better.fullest as f64 * ROOMIER
 }
 
+/// True if `other` is the same split with caches by cells, and costs more than with caches by heads. The two estimates
+/// have nearly the same error, so a small difference counts.
+fn needs_no_cells(heads: &Candidate, other: &Candidate) -> bool {
+    let same = heads.mode == other.mode && heads.stages == other.stages;
+    same && !heads.cells && other.cells && heads.fits && heads.cost * FASTER < other.cost
+}
+
 /// Returns the position of the strategy to take. `found` is sorted by cost. Costs within the estimates' error of the
 /// minimum are equal. Of equal costs, strategies that no other beats come first, then strategies without groups. If one
 /// device is enough for all equal strategies ([`ENOUGH`]), the strategy of one device is taken; otherwise the fewest
@@ -351,7 +360,7 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
     // A strategy without groups wins against groups, so groups are not its rivals.
     let rivals =
         |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
-    let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)));
+    let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)) || needs_no_cells(of(j), of(i)));
     let equals: Vec<usize> = (0..found.len()).filter(equal).collect();
     let single = |&&i: &&usize| of(i).mode == SplitMode::None && of(i).filled <= ENOUGH;
     if let Some(&single) = equals.iter().find(single) {
