@@ -145,6 +145,7 @@ pub(crate) fn cpu_session(
     [least, most]: [usize; 2],
     options: CpuOptions,
 ) -> Session<CpuExecutor> {
+    let config = config.in_units(compiled.programs.cell_unit);
     let shapes = [shape(&config, least), shape(&config, most)];
     let program = assemble(&compiled.programs, &shapes, &CpuTarget).expect("it is small");
     let executor = CpuExecutor::new(Arc::new(program), &FileWeights(file), options);

@@ -39,6 +39,7 @@ fn session(path: &std::path::Path, count: usize) -> Option<CudaSession> {
         None => config,
     };
     let config = config.with_parts(2, EACH);
+    let config = config.in_units(compiled.programs.cell_unit);
     let shapes = [shape(&config, 1), shape(&config, 8)];
     let program = assemble(&compiled.programs, &shapes, &CudaTarget).expect("it is small");
     let driver = devices(count, 3)?;
