@@ -55,10 +55,7 @@ impl Command {
             }
             Command::Reset => numbers(RESET, &[]),
             Command::Read { value, offset, len } => {
-                numbers(
-                    READ,
-                    &[value.index() as u64, *offset as u64, *len as u64],
-                );
+                numbers(READ, &[value.index() as u64, *offset as u64, *len as u64]);
             }
             Command::Write {
                 value,

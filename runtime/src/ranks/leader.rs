@@ -26,15 +26,18 @@ pub struct Leader<E> {
     ended: Mutex<Ended>,
     /// Sizes of states and weights in bytes, by value.
     sizes: Vec<Option<usize>>,
+    /// Held while the other ranks follow this executor.
+    _busy: Arc<()>,
 }
 
 impl<E: Executor> Leader<E> {
-    /// Returns the executor of all ranks. `own` runs this rank's launches.
+    /// Returns the executor of all ranks. `own` runs this rank's launches. The executor holds `busy` until its end.
     pub fn new(
         own: E,
         program: Arc<Program>,
         ranks: Ranks,
         transport: Arc<dyn Transport>,
+        busy: Arc<()>,
     ) -> Leader<E> {
         let sizes = extents(&program).into_iter();
         Leader {
@@ -44,6 +47,7 @@ impl<E: Executor> Leader<E> {
             program,
             ranks,
             transport,
+            _busy: busy,
         }
     }
 
@@ -251,7 +255,9 @@ impl<E: Executor> Executor for Leader<E> {
     fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {
         let size = self.sizes.get(weight.index()).copied().flatten();
         match (self.other(weight), size) {
-            (Some(from), Some(len)) if matches!(self.program.graph.def_op(weight), Op::Weight(_)) => {
+            (Some(from), Some(len))
+                if matches!(self.program.graph.def_op(weight), Op::Weight(_)) =>
+            {
                 let bytes = self.read(from, weight, (0, len))?;
                 Ok(host::weight_tensor(&self.program, weight, &bytes))
             }

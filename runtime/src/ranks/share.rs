@@ -108,10 +108,7 @@ fn repeated(program: &Program, producers: &Producers) -> Result<BTreeSet<Launch>
                 None => matches!(Producers::leaf(program, *v), Op::Input(_) | Op::Weight(_)),
             }
         };
-        let stores = matches!(
-            program.launch(launch).work,
-            tpc_ir::program::Work::Store(_)
-        );
+        let stores = matches!(program.launch(launch).work, tpc_ir::program::Work::Store(_));
         if !stores && operands.iter().all(known) {
             out.insert(launch);
         }
@@ -161,7 +158,12 @@ impl Share {
         }
         let mut known = BTreeMap::new();
         for &(phase, launch) in &all {
-            out.connect(program, (phase, launch), (&producers, &repeated, &runs), &mut known)?;
+            out.connect(
+                program,
+                (phase, launch),
+                (&producers, &repeated, &runs),
+                &mut known,
+            )?;
         }
         for (i, (phase, value)) in outputs(program).into_iter().enumerate() {
             let from = out.ranks.of_place(program.graph.value(value).place);
@@ -212,7 +214,10 @@ impl Share {
         let (op, operands, results) = launch_op(program, launch)?;
         let own = self.runs[launch.index()];
         if own {
-            let homes = operands.iter().chain(&results).filter_map(|v| program.home(*v));
+            let homes = operands
+                .iter()
+                .chain(&results)
+                .filter_map(|v| program.home(*v));
             self.buffers.extend(homes.map(|h| h.buffer));
         }
         if op.is_collective() {

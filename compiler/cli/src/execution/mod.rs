@@ -23,6 +23,7 @@ use crate::args::{Defaults, PlacementArgs};
 use crate::memory;
 use crate::output::{Console, Failure};
 use crate::progress::Progress;
+use crate::ranks;
 use crate::values::DeviceLists;
 pub(super) use busy::busy;
 pub(super) use faults::{FaultArgs, limit, planted, suggest_dump};
@@ -130,9 +131,10 @@ pub(super) fn plan(
 }
 
 pub(super) fn load<'a>(
-    loader: Loader<'a>,
+    mut loader: Loader<'a>,
     args: &ExecutionArgs,
 ) -> Result<AnySession<'a>, Failure> {
+    ranks::greet(&mut loader)?;
     if args.check_tensors() {
         check_tensors(loader.name, loader.file)?;
     }
@@ -145,6 +147,22 @@ pub(super) fn load<'a>(
     drop(progress);
     memory::give_back();
     Ok(session?)
+}
+
+/// Loads and runs this process's part of rank 0's programs.
+pub(super) fn follow(
+    subject: &SubjectArgs,
+    placement: &PlacementArgs,
+    engine: &ExecutionArgs,
+) -> Result<(), Failure> {
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
+    };
+    let opened = subject.open(placement, || {
+        self::placement(placement, defaults, ExecutorKind::Cpu)
+    })?;
+    ranks::follow(&opened, engine)
 }
 
 /// Checks that all weights are finite.

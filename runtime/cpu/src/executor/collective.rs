@@ -254,7 +254,13 @@ mod tests {
         assert_eq!(sum(&x[..7]), half(&x[..4]) + ((x[4] + x[5]) + x[6]));
         assert_eq!(sum(&[1.0; MOST]), MOST as f32);
         let mut tree = Tree::EMPTY;
-        for (block, level) in [(sum(&x[..2]), 1), (x[2], 0), (x[3], 0), (sum(&x[4..6]), 1), (x[6], 0)] {
+        for (block, level) in [
+            (sum(&x[..2]), 1),
+            (x[2], 0),
+            (x[3], 0),
+            (sum(&x[4..6]), 1),
+            (x[6], 0),
+        ] {
             tree.push([block; LANES], level);
         }
         assert_eq!(tree.sum()[0], sum(&x[..7]));

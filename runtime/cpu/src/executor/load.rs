@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tpc_ir::{Buffer, TensorType};
 use tpc_ir::program::{Program, StorageFormat, WeightPart};
+use tpc_ir::{Buffer, TensorType};
 use tpc_runtime::host::{BufferedWeight, load_some_weights};
 use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 

@@ -46,10 +46,10 @@ use crate::product::{Isa, Scratch};
 use crate::team::Team;
 use crate::view::View;
 use crate::worker::Worker;
+use collective::Parts;
 use launches::{Action, Launches, Meeting, Prepared};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
-use collective::Parts;
 use profile::Profile;
 use ranks::{Linked, Panics};
 use scripts::{Script, group_of, groups, scripts};
@@ -156,7 +156,9 @@ impl CpuExecutor {
         let first_byte = |arena: Arena| arenas[arena.index()].ptr();
         let mut launches = Launches::new(&program, &first_byte, options)?;
         let phases = program.phases.iter();
-        let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places, &here)).collect();
+        let scripts: Vec<Vec<Script>> = phases
+            .map(|p| scripts(&program, p, &places, &here))
+            .collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {
             for script in scripts {
                 launches.keep_activations(phase, script);
@@ -383,12 +385,7 @@ impl Running<'_> {
     }
 
     #[allow(unsafe_code)]
-    fn launch(
-        &self,
-        worker: &Worker<'_>,
-        launch: Launch,
-        rank: usize,
-    ) -> Result<(), KernelError> {
+    fn launch(&self, worker: &Worker<'_>, launch: Launch, rank: usize) -> Result<(), KernelError> {
         let remote = self.linked.and_then(|l| Some((l, l.remote(launch)?)));
         let launch = &self.launches[launch.index()];
         let mut views = &self.frame.slots()[launch.slots..];
@@ -498,7 +495,11 @@ impl Executor for CpuExecutor {
             }
         }
         if let Some(linked) = &mut self.linked {
-            linked.begin((phase, changed.views || changed.sizes), &self.frame, &self.launches)?;
+            linked.begin(
+                (phase, changed.views || changed.sizes),
+                &self.frame,
+                &self.launches,
+            )?;
         }
         self.run_queues(phase)?;
         for (i, (at, value)) in self.outputs.iter().enumerate() {

@@ -361,7 +361,9 @@ impl Linked {
     /// Receives the operands of a launch from other ranks.
     pub(super) fn before(&self, worker: &Worker<'_>, remote: &Remote) -> Result<(), KernelError> {
         for &(_, message) in &remote.arrivals {
-            let Some(landing) = self.landings[message].as_ref().filter(|_| worker.index() == 0)
+            let Some(landing) = self.landings[message]
+                .as_ref()
+                .filter(|_| worker.index() == 0)
             else {
                 continue;
             };
