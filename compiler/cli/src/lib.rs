@@ -172,10 +172,8 @@ impl Command {
         }
         ranks::start()?;
         self.resolve()?;
-        match self.of_ranks() {
-            Some((subject, placement, engine)) if ranks::follows() => {
-                execution::follow(subject, placement, engine)
-            }
+        match (self.of_ranks(), ranks::followed()) {
+            (Some(options), Some(ranks)) => execution::follow(ranks, options),
             _ => self.run(),
         }
     }
@@ -231,12 +229,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let said = match foreign::translate(normalise(arguments), &Cli::command()) {
         Ok(said) => said,
         Err(d) => {
-            output::diagnostic(&d);
+            if !ranks::is_silent() {
+                output::diagnostic(&d);
+            }
             return ExitCode::from(2);
         }
     };
     let mut cli = match Cli::try_parse_from(&said.arguments) {
         Ok(cli) => cli,
+        Err(e) if ranks::is_silent() => {
+            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+        }
         Err(e) => {
             if e.use_stderr() {
                 output::diagnostic(&usage(&e));
@@ -246,7 +249,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    said.notes.iter().for_each(output::diagnostic);
+    if !ranks::is_silent() {
+        said.notes.iter().for_each(output::diagnostic);
+    }
     let result = cli.command.run_on_ranks();
     ranks::finish(result.as_ref().err());
     match result {

@@ -134,7 +134,8 @@ pub(super) fn load<'a>(
     mut loader: Loader<'a>,
     args: &ExecutionArgs,
 ) -> Result<AnySession<'a>, Failure> {
-    ranks::greet(&mut loader)?;
+    let group = &mut loader.executor.ranks;
+    ranks::greet(group, loader.file, loader.model.artefact_program())?;
     if args.check_tensors() {
         check_tensors(loader.name, loader.file)?;
     }
@@ -149,11 +150,10 @@ pub(super) fn load<'a>(
     Ok(session?)
 }
 
-/// Loads and runs this process's part of rank 0's programs.
+/// Loads and runs this process's part of the programs of rank 0, in a job of `ranks` processes.
 pub(super) fn follow(
-    subject: &SubjectArgs,
-    placement: &PlacementArgs,
-    engine: &ExecutionArgs,
+    ranks: usize,
+    (subject, placement, execution): (&SubjectArgs, &PlacementArgs, &ExecutionArgs),
 ) -> Result<(), Failure> {
     let defaults = Defaults {
         cache: DType::F16,
@@ -162,7 +162,19 @@ pub(super) fn follow(
     let opened = subject.open(placement, || {
         self::placement(placement, defaults, ExecutorKind::Cpu)
     })?;
-    ranks::follow(&opened, engine)
+    // The devices are in rank 0's program.
+    let mut options = execution.executor_options(ExecutorKind::Cpu, ranks)?;
+    ranks::greet(&mut options.ranks, &opened.file, opened.artefact_program())?;
+    let cpu = options.cpu_options();
+    match &options.ranks {
+        Some(group) => Ok(engine::ranks::serve(
+            group,
+            &opened.file,
+            cpu,
+            &Console::default(),
+        )?),
+        None => Ok(()),
+    }
 }
 
 /// Checks that all weights are finite.

@@ -5,16 +5,16 @@
 #[cfg(feature = "mpi")]
 mod mpi;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tpc_diag::{Diagnostic, codes};
-use tpc_engine::ranks::{Hello, RankGroup, compare, end, serve};
-use tpc_engine::{ExecutorKind, Loader};
+use tpc_engine::ExecutorKind;
+use tpc_engine::ranks::{Hello, RankGroup, compare, end};
+use tpc_gguf::GgufFile;
+use tpc_ir::program::Program;
 use tpc_runtime::ranks::{RankError, Transport};
 
-use crate::execution::ExecutionArgs;
-use crate::execution::Opened;
-use crate::output::{Console, Failure};
+use crate::output::Failure;
 
 /// The connected processes.
 struct Job {
@@ -22,7 +22,7 @@ struct Job {
     host: String,
     /// The machines of all ranks, once they have compared their models.
     hosts: OnceLock<Vec<String>>,
-    busy: Arc<Mutex<std::sync::Weak<()>>>,
+    busy: Arc<Mutex<Weak<()>>>,
     /// Ends the connection after the last message.
     finish: Box<dyn Fn() + Send + Sync>,
 }
@@ -77,9 +77,10 @@ fn connect(size: usize) -> Result<Job, Failure> {
     )))
 }
 
-/// True for a process that follows rank 0.
-pub(crate) fn follows() -> bool {
-    JOB.get().is_some_and(|job| job.transport.rank() > 0)
+/// Returns the number of processes, for a process that follows rank 0.
+pub(crate) fn followed() -> Option<usize> {
+    let job = JOB.get().filter(|job| job.transport.rank() > 0);
+    job.map(|job| job.transport.ranks())
 }
 
 /// Returns the processes that run a plan of `devices` devices; `None` for one process.
@@ -135,42 +136,24 @@ fn failed(e: &RankError) -> Failure {
     )])
 }
 
-/// Compares versions and models of all ranks, once per job.
+/// Compares versions, models and artefacts of all ranks, once per job.
 ///
 /// # Errors
 /// Returns TPC0577 with the rank that differs.
-pub(crate) fn greet(loader: &mut Loader<'_>) -> Result<(), Failure> {
-    let (Some(job), Some(group)) = (JOB.get(), &mut loader.executor.ranks) else {
+pub(crate) fn greet(
+    group: &mut Option<RankGroup>,
+    file: &GgufFile,
+    artefact: Option<&Program>,
+) -> Result<(), Failure> {
+    let (Some(job), Some(group)) = (JOB.get(), group) else {
         return Ok(());
     };
     if job.hosts.get().is_none() {
-        let hello = Hello::new(&job.host, loader.file, loader.model.artefact_program());
+        let hello = Hello::new(&job.host, file, artefact);
         let hosts = compare(&*job.transport, &hello).map_err(|e| failed(&e))?;
         let _ = job.hosts.set(hosts);
     }
     group.hosts = job.hosts.get().cloned().unwrap_or_default();
-    Ok(())
-}
-
-/// Follows rank 0 until it ends.
-///
-/// # Errors
-/// Returns TPC0577 if a rank fails.
-pub(crate) fn follow(opened: &Opened, engine: &ExecutionArgs) -> Result<(), Failure> {
-    let Some(job) = JOB.get() else {
-        return Ok(());
-    };
-    let hello = Hello::new(&job.host, &opened.file, opened.artefact_program());
-    let hosts = compare(&*job.transport, &hello).map_err(|e| failed(&e))?;
-    let _ = job.hosts.set(hosts);
-    let ranks = job.transport.ranks();
-    // The real devices are in rank 0's program.
-    let options = engine.executor_options(ExecutorKind::Cpu, ranks)?;
-    let Some(group) = &options.ranks else {
-        return Ok(());
-    };
-    let cpu = options.cpu_options();
-    serve(group, &opened.file, cpu, &Console::default())?;
     Ok(())
 }
 

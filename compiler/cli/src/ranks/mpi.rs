@@ -55,7 +55,13 @@ pub(super) fn connect() -> Result<Job, Failure> {
             ),
             StartError::Mpi(cause) => cause,
         };
-        failed(&RankError { rank: None, cause })
+        let failure = failed(&RankError { rank: None, cause });
+        if super::is_silent() {
+            // If rank 0 lives, it reports this first, and the launcher ends this process.
+            std::thread::sleep(Duration::from_millis(700));
+            failure.diagnostics.iter().for_each(output::diagnostic);
+        }
+        failure
     })?;
     let ended = Arc::clone(&world);
     Ok(Job {
