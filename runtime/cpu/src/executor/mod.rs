@@ -161,7 +161,13 @@ impl CpuExecutor {
             .collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {
             for script in scripts {
-                launches.keep_activations(phase, script);
+                // A launch of another rank prepares nothing here.
+                let runs = |&(queue, i): &(usize, usize)| match phase.queues[queue].steps[i] {
+                    Step::Launch(launch) => share.is_none_or(|s| s.runs(launch)),
+                    Step::Wait { .. } => false,
+                };
+                let own: Script = script.iter().copied().filter(runs).collect();
+                launches.keep_activations(phase, &own);
             }
         }
         let frame = Frame::new(&program, &launches.slots, |dtype| {
