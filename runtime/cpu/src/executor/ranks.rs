@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -84,8 +83,8 @@ struct Joint {
     views: Vec<View>,
     levels: Vec<u32>,
     bases: Vec<usize>,
-    /// Sums of own operands, and their memory.
-    sums: Vec<(Range<usize>, View)>,
+    /// Own operands to add, and the memory of their sum.
+    sums: Vec<(Vec<View>, View)>,
     sends: Vec<Send>,
     receives: Vec<Receive>,
     done: AtomicU64,
@@ -414,7 +413,7 @@ impl Linked {
             return worker.wait_for(done);
         }
         for (operands, out) in &joint.sums {
-            let parts = Parts::all(&joint.views[operands.clone()]);
+            let parts = Parts::all(operands);
             // SAFETY: caller's contract; the memory of the sum belongs to this collective.
             unsafe { sum(worker, parts, out)? };
         }
@@ -553,7 +552,7 @@ impl Joint {
             });
             if own && block.level > 0 {
                 let sum = self.views[self.views.len() - 1];
-                self.sums.push((from..from + n, sum));
+                self.sums.push((operands[from..from + n].to_vec(), sum));
             }
         }
         let blocks = &self.blocks.blocks;
