@@ -232,4 +232,12 @@ tpc_ir::codes! {
     )
     .example("`--save` with `--executor reference`.")
     .cure("use `--executor cpu`.");
+
+    RANK = error(
+        "TPC0577",
+        "rank has failed",
+        "One of the processes that run a plan together has ended, does not answer, or reports an error.",
+    )
+    .example("the machine of rank 1 has lost power.")
+    .cure("mend the cause that the message names, then start all ranks again.");
 }

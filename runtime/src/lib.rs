@@ -31,6 +31,7 @@ mod launch_work;
 mod memories;
 mod profile;
 pub mod quant;
+pub mod ranks;
 pub mod reference;
 mod run;
 mod session;

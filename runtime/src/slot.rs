@@ -54,6 +54,31 @@ impl<'a> Slot<'a> {
         }
     }
 
+    /// Returns the slot for a shorter time.
+    pub fn reborrow(&mut self) -> Slot<'_> {
+        let memory = match &mut self.memory {
+            SlotMemory::I32(to) => SlotMemory::I32(to),
+            SlotMemory::I64(to) => SlotMemory::I64(to),
+            SlotMemory::F32(to) => SlotMemory::F32(to),
+            SlotMemory::Packed(dtype, to) => SlotMemory::Packed(*dtype, to),
+            SlotMemory::Tensor(to) => SlotMemory::Tensor(to),
+        };
+        Slot {
+            dims: self.dims,
+            memory,
+        }
+    }
+
+    /// Returns the memory.
+    pub const fn memory(&self) -> &SlotMemory<'a> {
+        &self.memory
+    }
+
+    /// Returns the memory for writing.
+    pub const fn memory_mut(&mut self) -> &mut SlotMemory<'a> {
+        &mut self.memory
+    }
+
     /// Writes an array of integers of sizes `dims`.
     ///
     /// # Errors

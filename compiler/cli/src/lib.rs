@@ -37,6 +37,7 @@ mod output;
 mod perplexity;
 mod plan;
 mod progress;
+mod ranks;
 mod replay;
 mod rpc;
 mod run;
@@ -55,7 +56,9 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use args::PlacementArgs;
 pub use codes::CODES;
+use execution::{ExecutionArgs, SubjectArgs};
 pub use foreign::normalise;
 use output::Failure;
 use tpc_core::placement::{Placement, SplitMode};
@@ -146,6 +149,35 @@ impl Command {
         }
     }
 
+    /// Returns the options of a command that runs a model, which several processes can do together.
+    fn of_ranks(&self) -> Option<(&SubjectArgs, &PlacementArgs, &ExecutionArgs)> {
+        match self {
+            Command::Eval(a) => Some(a.of_ranks()),
+            Command::Run(a) => Some(a.of_ranks()),
+            Command::Serve(a) => Some(a.of_ranks()),
+            Command::Bench(a) => Some(a.of_ranks()),
+            Command::Perplexity(a) => Some(a.of_ranks()),
+            _ => None,
+        }
+    }
+
+    /// Runs the command; in several processes, on rank 0.
+    fn run_on_ranks(&mut self) -> Result<(), Failure> {
+        if self.of_ranks().is_none() {
+            // One process of a job prints.
+            return match ranks::is_silent() {
+                true => Ok(()),
+                false => self.resolve().and_then(|()| self.run()),
+            };
+        }
+        ranks::start()?;
+        self.resolve()?;
+        match (self.of_ranks(), ranks::followed()) {
+            (Some(options), Some(ranks)) => execution::follow(ranks, options),
+            _ => self.run(),
+        }
+    }
+
     fn run(&self) -> Result<(), Failure> {
         match self {
             Command::Plan(a) => plan::run(a),
@@ -197,12 +229,17 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let said = match foreign::translate(normalise(arguments), &Cli::command()) {
         Ok(said) => said,
         Err(d) => {
-            output::diagnostic(&d);
+            if !ranks::is_silent() {
+                output::diagnostic(&d);
+            }
             return ExitCode::from(2);
         }
     };
     let mut cli = match Cli::try_parse_from(&said.arguments) {
         Ok(cli) => cli,
+        Err(e) if ranks::is_silent() => {
+            return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
+        }
         Err(e) => {
             if e.use_stderr() {
                 output::diagnostic(&usage(&e));
@@ -212,9 +249,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    said.notes.iter().for_each(output::diagnostic);
-    let result = cli.command.resolve().and_then(|()| cli.command.run());
+    if !ranks::is_silent() {
+        said.notes.iter().for_each(output::diagnostic);
+    }
+    let result = cli.command.run_on_ranks();
+    ranks::finish(result.as_ref().err());
     match result {
+        Err(Failure { status, .. }) if ranks::is_silent() => ExitCode::from(status),
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure {
             mut diagnostics,

@@ -16,6 +16,7 @@ use tpc_runtime::{ExecError, Executor, WeightSource};
 
 use crate::artefact;
 use crate::devices::cards;
+use crate::ranks::RankGroup;
 
 /// The kind of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,8 @@ pub struct ExecutorOptions {
     pub dump_on_fault: Option<DumpOnFault>,
     /// The planted fault of emulated devices, for tests.
     pub planted: Option<PlantedLaunchFault>,
+    /// The processes that run the plan together; `None` for one process.
+    pub ranks: Option<RankGroup>,
 }
 
 impl ExecutorOptions {
@@ -113,6 +116,16 @@ impl ExecutorOptions {
             profile: false,
             dump_on_fault: None,
             planted: None,
+            ranks: None,
+        }
+    }
+
+    /// Returns the options of the CPU executor.
+    pub fn cpu_options(&self) -> CpuOptions {
+        CpuOptions {
+            profile: self.profile,
+            isa: self.isa,
+            ..CpuOptions::with_threads(self.threads)
         }
     }
 
@@ -134,14 +147,15 @@ impl ExecutorOptions {
                 what: "the reference executor runs graphs, not programs".to_owned(),
             }),
             ExecutorKind::Cpu => {
-                let options = CpuOptions {
-                    profile: self.profile,
-                    isa: self.isa,
-                    ..CpuOptions::with_threads(self.threads)
-                };
-                let executor = CpuExecutor::new(program, weights, options)?;
-                Ok(LoadedExecutor::without_cards(Box::new(executor)))
+                let options = self.cpu_options();
+                Ok(LoadedExecutor::without_cards(match &self.ranks {
+                    None => Box::new(CpuExecutor::new(program, weights, options)?),
+                    Some(group) => Box::new(group.lead(program, weights, options)?),
+                }))
             }
+            _ if self.ranks.is_some() => Err(ExecError::Malformed {
+                what: "several ranks run on the CPU executor only".to_owned(),
+            }),
             ExecutorKind::Cuda => {
                 let driver = cards::real(devices);
                 self.on_cards::<CudaDriver>(driver, program, weights, kernels)

@@ -9,6 +9,7 @@
 //! - [`prefix`] keeps the caches of computed prefixes for later sequences;
 //! - [`session_file`] saves a session and restores it in a later run;
 //! - [`rpc`] runs the graphs of llama.cpp's programs;
+//! - [`ranks`] runs a plan in several processes;
 //! - [`replay`] runs a launch of a dump alone;
 //! - [`step`] predicts the times of kernels on cards;
 //! - [`doctor`] checks that tpc works on this machine;
@@ -30,6 +31,7 @@ mod observer;
 pub mod perplexity;
 pub mod prefix;
 mod prepared;
+pub mod ranks;
 pub mod replay;
 pub mod rpc;
 pub mod session_file;

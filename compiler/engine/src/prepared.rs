@@ -164,6 +164,14 @@ impl PreparedModel {
         self.kinds.len()
     }
 
+    /// Returns the program of an artefact; `None` for a plan.
+    pub fn artefact_program(&self) -> Option<&Program> {
+        match &self.code {
+            Code::Plan(_) => None,
+            Code::Program(program) => Some(program),
+        }
+    }
+
     /// Compares the bits of the plan's logits with those of one device, and of a token with those in other batches.
     pub fn bits(&self, executor: ExecutorKind) -> BitsReport {
         let programs: &Graph = match &self.code {

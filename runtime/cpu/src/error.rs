@@ -29,6 +29,9 @@ pub enum KernelError {
         /// Bytes given.
         found: usize,
     },
+    /// Another rank failed, or does not answer.
+    #[error("another rank failed")]
+    Rank,
     /// Another worker of the team failed.
     #[error("another worker failed")]
     Stopped,

@@ -44,7 +44,7 @@ pub mod host {
 
 pub use ceilings::Ceilings;
 pub use error::{KernelError, TeamError, Unsupported};
-pub use executor::{CpuExecutor, CpuOptions};
+pub use executor::{CpuExecutor, CpuOptions, RankSeat};
 pub use kernel::Kernel;
 pub use launch::Sizes;
 pub use target::{CpuTarget, ROWS16};

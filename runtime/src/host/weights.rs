@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use tpc_ir::op::Weight;
 use tpc_ir::program::{BufferData, Program};
-use tpc_ir::{Dim, Op, Place, TensorType, Value};
+use tpc_ir::{Buffer, Dim, Op, Place, TensorType, Value};
 
 use crate::error::ExecError;
 use crate::weights::{PackedWeight, WeightData, WeightSource, pack};
@@ -32,13 +32,26 @@ pub fn load_weights(
     source: &dyn WeightSource,
     store: &mut dyn FnMut(BufferedWeight<'_>) -> Result<(), ExecError>,
 ) -> Result<(), ExecError> {
+    load_some_weights(program, source, &|_| true, store)
+}
+
+/// Reads a program's weights as [`load_weights`], but only for buffers that are `wanted`.
+///
+/// # Errors
+/// Returns the errors of [`load_weights`].
+pub fn load_some_weights(
+    program: &Program,
+    source: &dyn WeightSource,
+    wanted: &dyn Fn(Buffer) -> bool,
+    store: &mut dyn FnMut(BufferedWeight<'_>) -> Result<(), ExecError>,
+) -> Result<(), ExecError> {
     let graph = &program.graph;
     let mut loaded = BTreeSet::new();
     for (value, data) in graph.values() {
         let (Op::Weight(op), Some(home)) = (graph.def_op(value), program.home(value)) else {
             continue;
         };
-        if !loaded.insert(home.buffer) {
+        if !wanted(home.buffer) || !loaded.insert(home.buffer) {
             continue;
         }
         let whole = source.weight(&op.tensor)?;

@@ -11,5 +11,6 @@ mod overlap;
 mod prefixes;
 mod programs;
 mod random;
+mod ranks;
 mod sessions;
 mod support;

@@ -199,3 +199,10 @@ fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<()
         "give the golden file of this model and its tokens, or raise --tolerance",
     )]))
 }
+
+impl Args {
+    /// Returns the options that several processes need to run the model together.
+    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+        (&self.subject, &self.placement, &self.engine)
+    }
+}

@@ -23,6 +23,7 @@ use crate::args::{Defaults, PlacementArgs};
 use crate::memory;
 use crate::output::{Console, Failure};
 use crate::progress::Progress;
+use crate::ranks;
 use crate::values::DeviceLists;
 pub(super) use busy::busy;
 pub(super) use faults::{FaultArgs, limit, planted, suggest_dump};
@@ -130,9 +131,11 @@ pub(super) fn plan(
 }
 
 pub(super) fn load<'a>(
-    loader: Loader<'a>,
+    mut loader: Loader<'a>,
     args: &ExecutionArgs,
 ) -> Result<AnySession<'a>, Failure> {
+    let group = &mut loader.executor.ranks;
+    ranks::greet(group, loader.file, loader.model.artefact_program())?;
     if args.check_tensors() {
         check_tensors(loader.name, loader.file)?;
     }
@@ -145,6 +148,33 @@ pub(super) fn load<'a>(
     drop(progress);
     memory::give_back();
     Ok(session?)
+}
+
+/// Loads and runs this process's part of the programs of rank 0, in a job of `ranks` processes.
+pub(super) fn follow(
+    ranks: usize,
+    (subject, placement, execution): (&SubjectArgs, &PlacementArgs, &ExecutionArgs),
+) -> Result<(), Failure> {
+    let defaults = Defaults {
+        cache: DType::F16,
+        split_mode: SplitMode::Auto,
+    };
+    let opened = subject.open(placement, || {
+        self::placement(placement, defaults, ExecutorKind::Cpu)
+    })?;
+    // The devices are in rank 0's program.
+    let mut options = execution.executor_options(ExecutorKind::Cpu, ranks)?;
+    ranks::greet(&mut options.ranks, &opened.file, opened.artefact_program())?;
+    let cpu = options.cpu_options();
+    match &options.ranks {
+        Some(group) => Ok(engine::ranks::serve(
+            group,
+            &opened.file,
+            cpu,
+            &Console::default(),
+        )?),
+        None => Ok(()),
+    }
 }
 
 /// Checks that all weights are finite.

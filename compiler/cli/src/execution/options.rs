@@ -7,6 +7,7 @@ use tpc_engine::{self as engine, ExecutorKind, ExecutorOptions, Isa};
 use super::names_cards;
 use crate::args::PlacementArgs;
 use crate::output::Failure;
+use crate::ranks;
 
 const MAX_THREADS: usize = 1024;
 
@@ -111,6 +112,7 @@ impl ExecutionArgs {
             threads: self.threads(devices)?,
             isa: self.isa.unwrap_or_else(Isa::best),
             edges: self.edges(),
+            ranks: ranks::group(kind, devices, self.threads.is_some())?,
             ..ExecutorOptions::new(kind, devices)
         })
     }

@@ -6,6 +6,7 @@ use tpc_artefact::Artefact;
 use tpc_core::placement::Placement;
 use tpc_engine::{ExecutorKind, PreparedModel, artefact as fit, check_types, sequences};
 use tpc_gguf::GgufFile;
+use tpc_ir::program::Program;
 use tpc_models::GraphResult;
 
 use super::ExecutionArgs;
@@ -150,6 +151,14 @@ impl Opened {
                 ExecutorKind::Cuda
             }
             _ => otherwise,
+        }
+    }
+
+    /// Returns the program of an artefact; `None` for a model.
+    pub(crate) fn artefact_program(&self) -> Option<&Program> {
+        match &self.source {
+            Source::Model(_) => None,
+            Source::Artefact(artefact) => Some(artefact.program()),
         }
     }
 

@@ -42,6 +42,13 @@ impl Draft {
     /// Opens and plans the draft model, if one is given, on the model's devices.
     pub(crate) fn open(args: DraftOptions<'_>, main: &Loader<'_>) -> Result<Draft, Failure> {
         let path = args.drafts.model_draft.as_deref();
+        if let (Some(path), Some(_)) = (path, &main.executor.ranks) {
+            let message = "a draft model does not run in several processes";
+            let d = Diagnostic::new(&OTHER_DRAFT, path.display().to_string(), message);
+            return Err(Failure::usage(d.help(
+                "leave out --model-draft; n-gram drafts and the model's own drafts work",
+            )));
+        }
         let model = path.map(|path| DraftModel::open(args, path, main));
         Ok(Draft(model.transpose()?))
     }

@@ -124,3 +124,10 @@ impl Args {
         self.subject.resolve()
     }
 }
+
+impl Args {
+    /// Returns the options that several processes need to run the model together.
+    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+        (&self.subject, &self.placement, &self.engine)
+    }
+}

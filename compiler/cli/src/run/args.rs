@@ -179,3 +179,10 @@ impl Args {
         }
     }
 }
+
+impl Args {
+    /// Returns the options that several processes need to run the model together.
+    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+        (&self.subject, &self.placement, &self.engine)
+    }
+}

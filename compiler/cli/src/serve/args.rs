@@ -213,3 +213,10 @@ fn address(host: &str, port: u16) -> Result<SocketAddr, Failure> {
         Failure::usage(d.help("give an address such as 127.0.0.1, or 0.0.0.0 for all networks"))
     })
 }
+
+impl Args {
+    /// Returns the options that several processes need to run the model together.
+    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+        (&self.subject, &self.placement, &self.engine)
+    }
+}

@@ -32,7 +32,7 @@ impl Exchange {
         &self,
         worker: &Worker<'_>,
         rank: usize,
-        operands: &[View],
+        parts: Parts<'_>,
         result: &View,
         scratch: &mut [u8],
     ) -> Result<(), KernelError> {
@@ -41,12 +41,12 @@ impl Exchange {
             |from: View, to: View| unsafe { self.copy.run(worker, &[from], &[to], scratch) };
         match &self.op {
             // SAFETY: caller's contract.
-            Op::AllReduce(_) => unsafe { sum(worker, operands, result) },
+            Op::AllReduce(_) => unsafe { sum(worker, parts, result) },
             Op::AllGather(op) => {
                 let axis = op.axis as usize;
                 ensure(axis < 4, "invalid axis of a gather")?;
                 let mut start = 0;
-                for from in operands {
+                for from in parts.views {
                     let len = from.ne[axis];
                     copy(*from, result.sliced(axis, start, len))?;
                     start += len;
@@ -55,23 +55,24 @@ impl Exchange {
             }
             Op::ReduceScatter(op) => {
                 let axis = op.axis as usize;
-                let (start, _) = piece(&op.counts, rank, operands[0].ne, axis)?;
-                ensure(operands.len() <= MOST, "participants")?;
-                let mut parts = [*result; MOST];
-                for (part, operand) in parts.iter_mut().zip(operands) {
-                    *part = operand.sliced(axis, start, result.ne[axis]);
+                let (start, _) = piece(&op.counts, rank, parts.views[0].ne, axis)?;
+                ensure(parts.views.len() <= MOST, "participants")?;
+                let mut pieces = [*result; MOST];
+                for (i, (piece, part)) in pieces.iter_mut().zip(parts.views).enumerate() {
+                    *piece = part.sliced(axis, parts.within(i, start)?, result.ne[axis]);
                 }
+                let views = &pieces[..parts.views.len()];
                 // SAFETY: caller's contract.
-                unsafe { sum(worker, &parts[..operands.len()], result) }
+                unsafe { sum(worker, Parts { views, ..parts }, result) }
             }
             Op::AllToAll(op) => {
                 let (cut, join) = (op.cut as usize, op.join as usize);
                 ensure(join < 4, "invalid axis of an exchange")?;
                 let mut at = 0;
-                for from in operands {
+                for (i, from) in parts.views.iter().enumerate() {
                     let (start, len) = piece(&op.counts, rank, from.ne, cut)?;
                     let to = result.sliced(join, at, from.ne[join]);
-                    copy(from.sliced(cut, start, len), to)?;
+                    copy(from.sliced(cut, parts.within(i, start)?, len), to)?;
                     at += from.ne[join];
                 }
                 Ok(())
@@ -80,6 +81,41 @@ impl Exchange {
                 what: "the CPU does not support this collective",
             }),
         }
+    }
+}
+
+/// The operands of a collective.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts<'a> {
+    /// The operands, or the blocks of [ranks](tpc_runtime::ranks::Blocks).
+    pub(super) views: &'a [View],
+    /// The level of each block in the tree of sums; empty if each operand is a device's.
+    pub(super) levels: &'a [u32],
+    /// The first index of each operand along the axis that the collective cuts; empty if all operands are whole.
+    pub(super) bases: &'a [usize],
+}
+
+impl<'a> Parts<'a> {
+    /// Returns one whole operand per device.
+    pub(super) const fn all(views: &'a [View]) -> Parts<'a> {
+        Parts {
+            views,
+            levels: &[],
+            bases: &[],
+        }
+    }
+
+    fn level(&self, i: usize) -> u32 {
+        self.levels.get(i).copied().unwrap_or(0)
+    }
+
+    /// Returns the place of index `start` in operand `i`.
+    fn within(&self, i: usize, start: usize) -> Result<usize, KernelError> {
+        let base = self.bases.get(i).copied().unwrap_or(0);
+        let within = start.checked_sub(base);
+        within.ok_or(KernelError::Shape {
+            what: "a part of an exchange is missing",
+        })
     }
 }
 
@@ -128,9 +164,10 @@ impl Tree {
         count: 0,
     };
 
-    fn push(&mut self, mut x: Lanes) {
-        self.count += 1;
-        for _ in 0..self.count.trailing_zeros() {
+    /// Adds a sum of `1 << level` devices.
+    fn push(&mut self, mut x: Lanes, level: u32) {
+        self.count += 1 << level;
+        for _ in level..self.count.trailing_zeros() {
             self.depth -= 1;
             x = add(x, self.waiting[self.depth]);
         }
@@ -149,7 +186,12 @@ impl Tree {
 ///
 /// # Safety
 /// Same as [`Kernel::run`].
-unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), KernelError> {
+pub(super) unsafe fn sum(
+    worker: &Worker<'_>,
+    parts: Parts<'_>,
+    out: &View,
+) -> Result<(), KernelError> {
+    let operands = parts.views;
     let fits = |v: &View| v.ne == out.ne && v.dtype == DType::F32;
     ensure(
         operands.len() <= MOST && operands.iter().all(fits) && out.dtype == DType::F32,
@@ -168,7 +210,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
                 v.row(row).wrapping_add(i * v.nb[0]).cast::<f32>()
             };
             let mut tree = Tree::EMPTY;
-            for v in operands {
+            for (device, v) in operands.iter().enumerate() {
                 let mut x = [0.0; LANES];
                 if lanes == LANES && v.nb[0] == size_of::<f32>() {
                     // SAFETY: the view has sixteen adjacent elements, starting at `from + i`.
@@ -179,7 +221,7 @@ unsafe fn sum(worker: &Worker<'_>, operands: &[View], out: &View) -> Result<(), 
                         *x = unsafe { at(v, lane).read_unaligned() };
                     }
                 }
-                tree.push(x);
+                tree.push(x, parts.level(device));
             }
             for (lane, sum) in tree.sum()[..lanes].iter().enumerate() {
                 // SAFETY: the element exists in the result and is this worker's.
@@ -198,7 +240,7 @@ mod tests {
     fn sums_are_trees() {
         let sum = |numbers: &[f32]| {
             let mut tree = Tree::EMPTY;
-            numbers.iter().for_each(|&x| tree.push([x; LANES]));
+            numbers.iter().for_each(|&x| tree.push([x; LANES], 0));
             let sums = tree.sum();
             assert!(sums.iter().all(|s| *s == sums[0]));
             sums[0]
@@ -211,5 +253,16 @@ mod tests {
         assert_eq!(sum(&x), half(&x[..4]) + half(&x[4..]));
         assert_eq!(sum(&x[..7]), half(&x[..4]) + ((x[4] + x[5]) + x[6]));
         assert_eq!(sum(&[1.0; MOST]), MOST as f32);
+        let mut tree = Tree::EMPTY;
+        for (block, level) in [
+            (sum(&x[..2]), 1),
+            (x[2], 0),
+            (x[3], 0),
+            (sum(&x[4..6]), 1),
+            (x[6], 0),
+        ] {
+            tree.push([block; LANES], level);
+        }
+        assert_eq!(tree.sum()[0], sum(&x[..7]));
     }
 }

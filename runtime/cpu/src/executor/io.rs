@@ -105,6 +105,25 @@ pub fn packed(from: &View) -> Vec<u8> {
     out
 }
 
+/// Copies a view's elements into `to`, without conversion or gaps. The memory has the elements' size.
+pub(super) fn pack(from: &View, to: &mut [u8]) {
+    if from.is_empty() {
+        return;
+    }
+    let width = from.dtype.block_bytes() as usize;
+    let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
+    let dense = from.nb[0] == width || blocks == 1;
+    for (row, to) in to.chunks_exact_mut(blocks * width).enumerate() {
+        let at = from.row(from.indices(row));
+        let piece = if dense { blocks * width } else { width };
+        for (i, to) in to.chunks_exact_mut(piece).enumerate() {
+            // SAFETY: blocks of the view.
+            let piece = unsafe { std::slice::from_raw_parts(at.add(i * from.nb[0]), piece) };
+            to.copy_from_slice(piece);
+        }
+    }
+}
+
 /// Converts a kernel's error.
 pub fn error(e: KernelError) -> ExecError {
     match e {

@@ -24,8 +24,16 @@ pub(super) enum Action {
     Experts(Packed, Option<Interval>),
     /// A packed table, and its rows on this device.
     Rows(Packed, Option<Interval>),
-    /// A collective, and each participant's queue and step.
-    Exchange(Exchange, Box<[(usize, usize)]>),
+    /// A collective, and its participants' steps.
+    Exchange(Exchange, Vec<Meeting>),
+}
+
+/// A participant's step of a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meeting {
+    pub(super) participant: usize,
+    pub(super) queue: usize,
+    pub(super) steps: usize,
 }
 
 #[derive(Debug)]
@@ -324,22 +332,24 @@ fn packed(
     }))
 }
 
-fn meetings(program: &Program, launch: Launch) -> Box<[(usize, usize)]> {
+fn meetings(program: &Program, launch: Launch) -> Vec<Meeting> {
     let places = &program.launch(launch).places;
     let phase = program.phases.iter().find(|p| {
         let mut steps = p.queues.iter().flat_map(|q| &q.steps);
         steps.any(|s| *s == Step::Launch(launch))
     });
-    let of = |place: &tpc_ir::Place| {
+    let of = |(participant, place): (usize, &tpc_ir::Place)| {
         let mut queues = phase.iter().flat_map(|p| p.queues.iter().enumerate());
         let (q, queue) = queues.find(|(_, q)| q.place == *place)?;
-        let step = queue
-            .steps
-            .iter()
-            .position(|s| *s == Step::Launch(launch))?;
-        Some((q, step))
+        let mut steps = queue.steps.iter();
+        let steps = steps.position(|s| *s == Step::Launch(launch))?;
+        Some(Meeting {
+            participant,
+            queue: q,
+            steps,
+        })
     };
-    places.iter().filter_map(of).collect()
+    places.iter().enumerate().filter_map(of).collect()
 }
 
 fn malformed(what: &str) -> ExecError {

@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tpc_ir::TensorType;
 use tpc_ir::program::{Program, StorageFormat, WeightPart};
-use tpc_runtime::host::{BufferedWeight, load_weights};
+use tpc_ir::{Buffer, TensorType};
+use tpc_runtime::host::{BufferedWeight, load_some_weights};
 use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 
 use super::memory::Region;
@@ -31,10 +31,10 @@ unsafe impl Sync for Job<'_> {}
 pub(super) fn weights(
     program: &Program,
     arenas: &mut [Region],
-    source: &dyn WeightSource,
+    (source, wanted): (&dyn WeightSource, &dyn Fn(Buffer) -> bool),
     team: &mut Team,
 ) -> Result<(), ExecError> {
-    load_weights(program, source, &mut |weight| {
+    load_some_weights(program, source, wanted, &mut |weight| {
         store(weight, arenas, source, team)
     })
 }

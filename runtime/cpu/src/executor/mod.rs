@@ -15,6 +15,7 @@ mod options;
 mod parts;
 mod product;
 mod profile;
+mod ranks;
 mod scripts;
 mod terms;
 
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program, Step};
-use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Value};
+use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Place, Value};
 use tpc_runtime::host::{self, StoredExtent, launch_label};
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
@@ -38,17 +39,20 @@ use tpc_runtime::{
 };
 
 pub use options::CpuOptions;
+pub use ranks::RankSeat;
 
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
 use crate::team::Team;
 use crate::view::View;
 use crate::worker::Worker;
-use launches::{Action, Launches, Prepared};
+use collective::Parts;
+use launches::{Action, Launches, Meeting, Prepared};
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
 use profile::Profile;
-use scripts::{Script, groups, scripts};
+use ranks::{Linked, Panics};
+use scripts::{Script, group_of, groups, scripts};
 
 /// Runs a [`Program`] on threads.
 #[derive(Debug)]
@@ -75,6 +79,8 @@ pub struct CpuExecutor {
     /// Extents of weights and states, by value.
     extents: Vec<Option<StoredExtent>>,
     profile: Option<Profile>,
+    /// The messages, if the program has devices in other processes.
+    linked: Option<Linked>,
 }
 
 struct Own(UnsafeCell<WorkerScratch>);
@@ -120,7 +126,22 @@ impl CpuExecutor {
         weights: &dyn WeightSource,
         options: CpuOptions,
     ) -> Result<CpuExecutor, ExecError> {
-        let places = groups(&program);
+        CpuExecutor::on_rank(program, weights, options, None)
+    }
+
+    /// Creates an executor as [`Self::new`]. With a seat, it loads and runs only the share of one rank.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Self::new`].
+    pub fn on_rank(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        options: CpuOptions,
+        seat: Option<RankSeat>,
+    ) -> Result<CpuExecutor, ExecError> {
+        let share = seat.as_ref().map(|s| &s.share);
+        let here = |place: Place| share.is_none_or(|s| s.has(place));
+        let places = groups(&program, &here);
         let each = (options.threads / places.len()).max(1);
         let threads = vec![each; places.len()];
         let team = Team::of_devices(&threads).map_err(|e| ExecError::Parameter {
@@ -129,16 +150,24 @@ impl CpuExecutor {
         let arenas: Result<Vec<Region>, ExecError> = program
             .arenas
             .iter()
-            .map(|a| Region::new(a.bytes))
+            .map(|a| Region::new(if here(a.place) { a.bytes } else { 0 }))
             .collect();
         let mut arenas = arenas?;
         let first_byte = |arena: Arena| arenas[arena.index()].ptr();
         let mut launches = Launches::new(&program, &first_byte, options)?;
         let phases = program.phases.iter();
-        let scripts: Vec<Vec<Script>> = phases.map(|p| scripts(&program, p, &places)).collect();
+        let scripts: Vec<Vec<Script>> = phases
+            .map(|p| scripts(&program, p, &places, &here))
+            .collect();
         for (phase, scripts) in program.phases.iter().zip(&scripts) {
             for script in scripts {
-                launches.keep_activations(phase, script);
+                // A launch of another rank prepares nothing here.
+                let runs = |&(queue, i): &(usize, usize)| match phase.queues[queue].steps[i] {
+                    Step::Launch(launch) => share.is_none_or(|s| s.runs(launch)),
+                    Step::Wait { .. } => false,
+                };
+                let own: Script = script.iter().copied().filter(runs).collect();
+                launches.keep_activations(phase, &own);
             }
         }
         let frame = Frame::new(&program, &launches.slots, |dtype| {
@@ -155,7 +184,18 @@ impl CpuExecutor {
             .max()
             .unwrap_or(0);
         let mut team = team;
-        load::weights(&program, &mut arenas, weights, &mut team)?;
+        let wanted = |buffer| share.is_none_or(|s| s.uses(&program, buffer));
+        load::weights(&program, &mut arenas, (weights, &wanted), &mut team)?;
+        let mut extents = host::extents(&program);
+        for extent in &mut extents {
+            *extent = extent.filter(|e| here(program.arenas[e.arena].place));
+        }
+        if let Some(share) = share {
+            ranks::keep_own_meetings(&program, share, &mut launches);
+        }
+        let group_of = |place| group_of(&places, place);
+        let linked = seat.map(|seat| Linked::new(&program, seat, &launches, &group_of));
+        let linked = linked.transpose()?;
         Ok(CpuExecutor {
             interface: Interface::from_graph(&program.graph),
             shared: places
@@ -177,8 +217,9 @@ impl CpuExecutor {
             outputs,
             isa: options.isa,
             batches: Batches::default(),
-            extents: host::extents(&program),
+            extents,
             profile,
+            linked,
             program,
         })
     }
@@ -229,8 +270,11 @@ impl CpuExecutor {
             progress: &self.progress,
             isa: self.isa,
             profile: self.profile.as_ref(),
+            linked: self.linked.as_ref(),
+            phase,
         };
         let steps = |worker: &Worker<'_>| {
+            let _panics = Panics(running.linked);
             for &(q, i) in &scripts[worker.device()] {
                 let step = &queues[q].steps[i];
                 if let Err(e) = running.timed(worker, (q, i), step) {
@@ -238,6 +282,9 @@ impl CpuExecutor {
                         && e != KernelError::Stopped
                     {
                         failed.store(launch.index(), Ordering::Relaxed);
+                    }
+                    if let Some(linked) = running.linked.filter(|_| e != KernelError::Stopped) {
+                        linked.fail(&e.to_string());
                     }
                     return Err(e);
                 }
@@ -247,6 +294,9 @@ impl CpuExecutor {
         let vectors = self.isa.vectors();
         let done = (self.team).run(|worker| crate::simd::with(vectors, || steps(worker)));
         done.map_err(|e| {
+            if let Some(other) = self.linked.as_ref().and_then(Linked::failure) {
+                return other;
+            }
             let e = io::error(e);
             match failed.load(Ordering::Relaxed) {
                 usize::MAX => e,
@@ -265,6 +315,8 @@ struct Running<'a> {
     progress: &'a [Progress],
     isa: Isa,
     profile: Option<&'a Profile>,
+    linked: Option<&'a Linked>,
+    phase: usize,
 }
 
 impl Running<'_> {
@@ -297,46 +349,65 @@ impl Running<'_> {
         step: &Step,
     ) -> Result<(), KernelError> {
         let launch = match *step {
+            // Messages order the queues of other ranks.
+            Step::Wait { queue, .. } if !self.is_local(queue) => None,
             Step::Wait { queue, steps } => {
                 self.wait(worker, queue, steps)?;
                 None
             }
-            Step::Launch(launch) => Some(&self.launches[launch.index()]),
+            Step::Launch(launch) => Some(launch).filter(|l| self.runs(*l)),
         };
-        let met = match launch.map(|l| &l.action) {
+        let met = match launch.map(|l| &self.launches[l.index()].action) {
             Some(Action::Exchange(_, meetings)) => meetings,
             _ => &[][..],
         };
-        for &(queue, steps) in met.iter().filter(|(queue, _)| *queue != q) {
+        for &Meeting { queue, steps, .. } in met.iter().filter(|m| m.queue != q) {
             self.wait(worker, queue, steps)?;
         }
         if let Some(launch) = launch {
-            let rank = met.iter().position(|(queue, _)| *queue == q).unwrap_or(0);
-            self.launch(worker, launch, rank)?;
+            let own = met.iter().find(|m| m.queue == q);
+            self.launch(worker, launch, own.map_or(0, |m| m.participant))?;
             worker.barrier()?;
+            if let Some(linked) = self.linked {
+                linked.after(worker, launch, self.frame)?;
+            }
         }
         if worker.index() == 0 {
             self.progress[q].0.store(i + 1, Ordering::Release);
             worker.notify();
         }
-        for &(queue, steps) in met.iter().filter(|(queue, _)| *queue != q) {
+        for &Meeting { queue, steps, .. } in met.iter().filter(|m| m.queue != q) {
             self.wait(worker, queue, steps + 1)?;
         }
         Ok(())
     }
 
+    fn is_local(&self, queue: usize) -> bool {
+        self.linked.is_none_or(|l| l.is_local(self.phase, queue))
+    }
+
+    fn runs(&self, launch: Launch) -> bool {
+        self.linked.is_none_or(|l| l.share.runs(launch))
+    }
+
     #[allow(unsafe_code)]
-    fn launch(
-        &self,
-        worker: &Worker<'_>,
-        launch: &Prepared,
-        rank: usize,
-    ) -> Result<(), KernelError> {
-        let views = &self.frame.slots()[launch.slots..];
+    fn launch(&self, worker: &Worker<'_>, launch: Launch, rank: usize) -> Result<(), KernelError> {
+        let remote = self.linked.and_then(|l| Some((l, l.remote(launch)?)));
+        let launch = &self.launches[launch.index()];
+        let mut views = &self.frame.slots()[launch.slots..];
         let shared = &self.shared[worker.device()];
         let number = self.first[worker.device()] + worker.index();
         // SAFETY: each worker uses only the memory with its number.
         let own = unsafe { &mut *self.own[number].0.get() };
+        if let Some((linked, remote)) = remote {
+            linked.before(worker, remote)?;
+            views = remote.views();
+            if let (Action::Exchange(exchange, _), Some(parts)) = (&launch.action, remote.parts()) {
+                let result = &views[launch.operands + rank];
+                // SAFETY: as below; the blocks of other ranks have arrived.
+                return unsafe { exchange.run(worker, rank, parts, result, &mut own.bytes) };
+            }
+        }
         // SAFETY: the verifier has checked that every view is inside its arena, and that steps with common memory are
         // ordered. The waits above and the barriers keep this order.
         unsafe { perform(worker, self.isa, (launch, rank), views, shared, own) }
@@ -391,7 +462,8 @@ unsafe fn perform(
                 gather::get_rows(worker, isa, (weight, *window), views)
             }
             Action::Exchange(exchange, _) => {
-                exchange.run(worker, rank, operands, &results[rank], &mut own.bytes)
+                let parts = Parts::all(operands);
+                exchange.run(worker, rank, parts, &results[rank], &mut own.bytes)
             }
         }
     }
@@ -428,11 +500,26 @@ impl Executor for CpuExecutor {
                 host.input(kind, ty, io::slot(&self.frame.view(*value))?)?;
             }
         }
+        if let Some(linked) = &mut self.linked {
+            linked.begin(
+                (phase, changed.views || changed.sizes),
+                &self.frame,
+                &self.launches,
+            )?;
+        }
         self.run_queues(phase)?;
         for (i, (at, value)) in self.outputs.iter().enumerate() {
-            if *at == phase && !outputs.are_unread() {
-                io::read(&self.frame.view(*value), outputs.place(i)?)?;
+            if *at != phase {
+                continue;
             }
+            let arrived = self.linked.as_ref().and_then(|l| l.output(i));
+            let view = arrived.unwrap_or_else(|| Ok(self.frame.view(*value)))?;
+            if !outputs.are_unread() {
+                io::read(&view, outputs.place(i)?)?;
+            }
+        }
+        if let Some(linked) = &self.linked {
+            linked.end()?;
         }
         run.advance();
         Ok(())

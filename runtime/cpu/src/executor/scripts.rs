@@ -9,9 +9,11 @@ use tpc_ir::program::{Phase, Program, Step};
 /// Queue and position of each step.
 pub(super) type Script = Vec<(usize, usize)>;
 
-pub(super) fn groups(program: &Program) -> Vec<Place> {
+/// Returns the places with a group of threads, among the places of this process.
+pub(super) fn groups(program: &Program, here: &dyn Fn(Place) -> bool) -> Vec<Place> {
     let queues = program.phases.iter().flat_map(|p| &p.queues);
     let mut places: Vec<Place> = queues.map(|q| q.place).collect();
+    places.retain(|p| here(*p));
     places.sort();
     places.dedup();
     if places.len() > 1 {
@@ -27,8 +29,14 @@ pub(super) fn group_of(groups: &[Place], place: Place) -> usize {
     groups.iter().position(|g| *g == place).unwrap_or(0)
 }
 
-/// Returns a phase's scripts, one per group, without steps that can never run.
-pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec<Script> {
+/// Returns a phase's scripts, one per group, without steps that can never run. The order of the steps is that of all
+/// processes together, so no process waits for a later step of another.
+pub(super) fn scripts(
+    program: &Program,
+    phase: &Phase,
+    groups: &[Place],
+    here: &dyn Fn(Place) -> bool,
+) -> Vec<Script> {
     let mut out = vec![Script::new(); groups.len()];
     let mut done = vec![0; phase.queues.len()];
     let mut moved = true;
@@ -37,8 +45,10 @@ pub(super) fn scripts(program: &Program, phase: &Phase, groups: &[Place]) -> Vec
         for q in 0..phase.queues.len() {
             while let Some(meeting) = ready(program, phase, q, &done) {
                 for m in meeting {
-                    let group = group_of(groups, phase.queues[m].place);
-                    out[group].push((m, done[m]));
+                    let place = phase.queues[m].place;
+                    if here(place) {
+                        out[group_of(groups, place)].push((m, done[m]));
+                    }
                     done[m] += 1;
                 }
                 moved = true;

@@ -1,0 +1,603 @@
+//! Messages of an executor whose program has devices in other processes.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tpc_ir::program::{Phase, Program};
+use tpc_ir::{DType, Launch, Op, Place, Value};
+use tpc_runtime::host::launch_op;
+use tpc_runtime::ranks::{Blocks, Incoming, Outgoing, RankError, Share, Tag, Transport, cut};
+use tpc_runtime::{ExecError, Frame};
+
+use super::collective::{Parts, sum};
+use super::io::pack;
+use super::launches::{Action, Launches};
+use crate::error::KernelError;
+use crate::pages::Pages;
+use crate::view::View;
+use crate::worker::Worker;
+
+/// A rank's share of a program, and its connection to the other ranks.
+#[derive(Clone, Debug)]
+pub struct RankSeat {
+    /// The share.
+    pub share: Share,
+    /// The connection.
+    pub transport: Arc<dyn Transport>,
+}
+
+/// Memory for a message from another rank.
+#[derive(Debug)]
+struct Landing {
+    value: Value,
+    from: usize,
+    tag: Tag,
+    memory: Memory,
+    view: View,
+    /// The last run in which a worker has begun to receive the message.
+    claimed: AtomicU64,
+    /// The last run in which the message has arrived.
+    arrived: AtomicU64,
+}
+
+/// Memory that grows between batches.
+#[derive(Debug)]
+struct Memory {
+    pages: Pages,
+}
+
+impl Memory {
+    fn new() -> io::Result<Memory> {
+        let pages = Pages::zeroed(0)?;
+        Ok(Memory { pages })
+    }
+
+    fn grow(&mut self, bytes: usize) -> io::Result<*mut u8> {
+        if self.pages.bytes().len() < bytes {
+            self.pages = Pages::zeroed(bytes)?;
+        }
+        Ok(self.pages.ptr())
+    }
+}
+
+/// A launch that reads from other ranks.
+#[derive(Debug)]
+pub(super) struct Remote {
+    /// The operands that arrive as messages.
+    arrivals: Vec<(usize, usize)>,
+    /// Operands and results, with the messages' memory.
+    views: Vec<View>,
+    joint: Option<Joint>,
+}
+
+/// A collective with participants on other ranks. One group of threads exchanges the blocks for all groups.
+#[derive(Debug)]
+struct Joint {
+    op: Op,
+    blocks: Blocks,
+    group: usize,
+    tag: Tag,
+    memory: Memory,
+    views: Vec<View>,
+    levels: Vec<u32>,
+    bases: Vec<usize>,
+    /// Own operands to add, and the memory of their sum.
+    sums: Vec<(Vec<View>, View)>,
+    sends: Vec<Send>,
+    receives: Vec<Receive>,
+    done: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Send {
+    to: usize,
+    views: Vec<View>,
+    memory: View,
+}
+
+#[derive(Debug)]
+struct Receive {
+    from: usize,
+    memory: View,
+}
+
+/// A rank's messages.
+#[derive(Debug)]
+pub(super) struct Linked {
+    pub(super) share: Share,
+    transport: Arc<dyn Transport>,
+    launches: Vec<Option<Remote>>,
+    /// Messages to send after each launch, with the group of the sender.
+    posts: Vec<Vec<(usize, Value, usize, Tag)>>,
+    /// Messages to send when each phase begins.
+    begins: Vec<Vec<(Value, usize, Tag)>>,
+    landings: Vec<Option<Landing>>,
+    /// True for queues of this rank, per phase.
+    local: Vec<Vec<bool>>,
+    /// The number of the current run.
+    run: u64,
+    failure: Mutex<Option<RankError>>,
+}
+
+/// Returns the bytes of a dense view.
+fn bytes_of(view: &View) -> usize {
+    match view.is_empty() {
+        true => 0,
+        false => View::dense(view.ptr, view.dtype, view.ne).nb[3] * view.ne[3],
+    }
+}
+
+/// Returns the bytes at a dense view.
+///
+/// # Safety
+/// The bytes exist, and no thread writes them.
+unsafe fn slice<'a>(view: &View) -> &'a [u8] {
+    match bytes_of(view) {
+        0 => &[],
+        // SAFETY: caller's contract.
+        n => unsafe { std::slice::from_raw_parts(view.ptr, n) },
+    }
+}
+
+/// Returns the bytes at a dense view for writing.
+///
+/// # Safety
+/// The bytes exist, and no other thread uses them.
+unsafe fn slice_mut<'a>(view: &View) -> &'a mut [u8] {
+    match bytes_of(view) {
+        0 => &mut [],
+        // SAFETY: caller's contract.
+        n => unsafe { std::slice::from_raw_parts_mut(view.ptr, n) },
+    }
+}
+
+fn no_memory(e: &io::Error) -> ExecError {
+    ExecError::Size {
+        what: format!("of messages between ranks ({e})"),
+    }
+}
+
+impl Linked {
+    /// Prepares the messages of a program. `group_of` is the group of threads of a place of this rank.
+    pub(super) fn new(
+        program: &Program,
+        seat: RankSeat,
+        launches: &Launches,
+        group_of: &dyn Fn(Place) -> usize,
+    ) -> Result<Linked, ExecError> {
+        let RankSeat { share, transport } = seat;
+        let local = |p: &Phase| p.queues.iter().map(|q| share.has(q.place)).collect();
+        let mut out = Linked {
+            launches: Vec::with_capacity(program.launches.len()),
+            posts: vec![Vec::new(); program.launches.len()],
+            begins: vec![Vec::new(); program.phases.len()],
+            landings: Vec::new(),
+            local: program.phases.iter().map(local).collect(),
+            run: 0,
+            failure: Mutex::default(),
+            share,
+            transport,
+        };
+        for message in out.share.messages() {
+            let (value, to, tag) = (message.value, message.to, message.tag);
+            if message.from == out.share.rank() {
+                match message.after {
+                    Some(launch) => {
+                        let group = group_of(program.graph.value(value).place);
+                        out.posts[launch.index()].push((group, value, to, tag));
+                    }
+                    None => out.begins[message.phase].push((value, to, tag)),
+                }
+            }
+            let landing = (to == out.share.rank()).then(|| {
+                let memory = Memory::new().map_err(|e| no_memory(&e))?;
+                Ok::<_, ExecError>(Landing {
+                    value,
+                    from: message.from,
+                    tag,
+                    memory,
+                    view: View::dense(std::ptr::null_mut(), DType::F32, [0; 4]),
+                    claimed: AtomicU64::new(0),
+                    arrived: AtomicU64::new(0),
+                })
+            });
+            out.landings.push(landing.transpose()?);
+        }
+        for (i, prepared) in launches.prepared.iter().enumerate() {
+            let launch = Launch::new(i);
+            let arrivals = (0..prepared.operands)
+                .filter_map(|operand| Some((operand, out.share.arrival(launch, operand)?)));
+            let arrivals: Vec<_> = match out.share.runs(launch) {
+                true => arrivals.collect(),
+                false => Vec::new(),
+            };
+            let joint = out.joint(program, launch, group_of)?;
+            let remote = (!arrivals.is_empty() || joint.is_some()).then_some(Remote {
+                arrivals,
+                views: Vec::new(),
+                joint,
+            });
+            out.launches.push(remote);
+        }
+        Ok(out)
+    }
+
+    fn joint(
+        &self,
+        program: &Program,
+        launch: Launch,
+        group_of: &dyn Fn(Place) -> usize,
+    ) -> Result<Option<Joint>, ExecError> {
+        let Some(blocks) = self.share.blocks(launch) else {
+            return Ok(None);
+        };
+        let places = &program.launch(launch).places;
+        let first = blocks.participants(self.share.rank()).next().unwrap_or(0);
+        Ok(Some(Joint {
+            op: launch_op(program, launch)?.0,
+            blocks: blocks.clone(),
+            group: group_of(places[first]),
+            tag: Share::tag(launch),
+            memory: Memory::new().map_err(|e| no_memory(&e))?,
+            views: Vec::new(),
+            levels: Vec::new(),
+            bases: Vec::new(),
+            sums: Vec::new(),
+            sends: Vec::new(),
+            receives: Vec::new(),
+            done: AtomicU64::new(0),
+        }))
+    }
+
+    /// Begins a phase: sets the messages' sizes, and sends what exists already.
+    pub(super) fn begin(
+        &mut self,
+        (phase, changed): (usize, bool),
+        frame: &Frame<View>,
+        launches: &Launches,
+    ) -> Result<(), ExecError> {
+        self.run += 1;
+        if changed {
+            self.resize(frame, launches).map_err(|e| no_memory(&e))?;
+        }
+        for &(value, to, tag) in &self.begins[phase] {
+            self.post(&frame.view(value), to, tag)
+                .map_err(|e| failed(&e))?;
+        }
+        Ok(())
+    }
+
+    fn resize(&mut self, frame: &Frame<View>, launches: &Launches) -> io::Result<()> {
+        for landing in self.landings.iter_mut().flatten() {
+            let View { dtype, ne, .. } = frame.view(landing.value);
+            let bytes = bytes_of(&View::dense(std::ptr::null_mut(), dtype, ne));
+            landing.view = View::dense(landing.memory.grow(bytes)?, dtype, ne);
+        }
+        let (rank, landings) = (self.share.rank(), &self.landings);
+        for (remote, prepared) in self.launches.iter_mut().zip(&launches.prepared) {
+            let Some(remote) = remote else {
+                continue;
+            };
+            let all = prepared.operands + prepared.results;
+            let views = &frame.slots()[prepared.slots..][..all];
+            remote.views.clear();
+            remote.views.extend_from_slice(views);
+            for &(operand, message) in &remote.arrivals {
+                if let Some(landing) = &landings[message] {
+                    remote.views[operand] = landing.view;
+                }
+            }
+            if let Some(joint) = &mut remote.joint {
+                joint.resize(rank, &views[..prepared.operands])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// True if the queue of the phase is on this rank.
+    pub(super) fn is_local(&self, phase: usize, queue: usize) -> bool {
+        self.local[phase][queue]
+    }
+
+    pub(super) fn remote(&self, launch: Launch) -> Option<&Remote> {
+        self.launches[launch.index()].as_ref()
+    }
+
+    /// Waits until all messages of this rank have left.
+    pub(super) fn end(&self) -> Result<(), ExecError> {
+        self.transport.flush().map_err(|e| failed(&e))
+    }
+
+    /// Receives a named output that another rank has computed.
+    pub(super) fn output(&self, output: usize) -> Option<Result<View, ExecError>> {
+        let landing = self.landings[self.share.output(output)?].as_ref()?;
+        let got = self.receive(landing).map(|()| landing.view);
+        Some(got.map_err(|e| failed(&e)))
+    }
+
+    /// Tells the other ranks of an error, because they wait for this rank.
+    pub(super) fn fail(&self, cause: &str) {
+        self.transport.fail(cause);
+    }
+
+    /// Returns the error of another rank, if one has stopped this rank.
+    pub(super) fn failure(&self) -> Option<ExecError> {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.as_ref().map(failed)
+    }
+
+    fn stopped(&self, e: RankError) -> KernelError {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(e);
+        KernelError::Rank
+    }
+
+    fn post(&self, view: &View, to: usize, tag: Tag) -> Result<(), RankError> {
+        let packed;
+        let bytes = match view.flat() {
+            // SAFETY: the value is complete, and its launch's successors wait.
+            Some(flat) => unsafe { slice(&flat) },
+            None => {
+                packed = super::io::packed(view);
+                &packed
+            }
+        };
+        self.transport.post(Outgoing { to, tag, bytes })
+    }
+
+    fn receive(&self, landing: &Landing) -> Result<(), RankError> {
+        let incoming = Incoming {
+            from: landing.from,
+            tag: landing.tag,
+            // SAFETY: one worker receives the message of a run, and others wait for it.
+            bytes: unsafe { slice_mut(&landing.view) },
+        };
+        self.transport.exchange(&[], &mut [incoming])
+    }
+
+    /// Receives the operands of a launch from other ranks.
+    pub(super) fn before(&self, worker: &Worker<'_>, remote: &Remote) -> Result<(), KernelError> {
+        for &(_, message) in &remote.arrivals {
+            let Some(landing) = self.landings[message]
+                .as_ref()
+                .filter(|_| worker.index() == 0)
+            else {
+                continue;
+            };
+            if landing.claimed.swap(self.run, Ordering::AcqRel) == self.run {
+                worker.wait_for(|| landing.arrived.load(Ordering::Acquire) == self.run)?;
+                continue;
+            }
+            self.receive(landing).map_err(|e| self.stopped(e))?;
+            landing.arrived.store(self.run, Ordering::Release);
+            worker.notify();
+        }
+        if !remote.arrivals.is_empty() {
+            worker.barrier()?;
+        }
+        match &remote.joint {
+            // SAFETY: all operands of this rank are written.
+            Some(joint) => unsafe { self.join(worker, joint) },
+            None => Ok(()),
+        }
+    }
+
+    /// Sends the results of a launch to other ranks.
+    pub(super) fn after(
+        &self,
+        worker: &Worker<'_>,
+        launch: Launch,
+        frame: &Frame<View>,
+    ) -> Result<(), KernelError> {
+        if worker.index() > 0 {
+            return Ok(());
+        }
+        for &(group, value, to, tag) in &self.posts[launch.index()] {
+            if group == worker.device() {
+                let posted = self.post(&frame.view(value), to, tag);
+                posted.map_err(|e| self.stopped(e))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Exchanges the blocks of a collective.
+    ///
+    /// # Safety
+    /// The operands of this rank are written, and do not change until the collective ends.
+    unsafe fn join(&self, worker: &Worker<'_>, joint: &Joint) -> Result<(), KernelError> {
+        let done = || joint.done.load(Ordering::Acquire) == self.run;
+        if worker.device() != joint.group {
+            return worker.wait_for(done);
+        }
+        for (operands, out) in &joint.sums {
+            let parts = Parts::all(operands);
+            // SAFETY: caller's contract; the memory of the sum belongs to this collective.
+            unsafe { sum(worker, parts, out)? };
+        }
+        worker.barrier()?;
+        if worker.index() > 0 {
+            return worker.wait_for(done);
+        }
+        let sends: Vec<Outgoing<'_>> = (joint.sends.iter())
+            .map(|send| Outgoing {
+                to: send.to,
+                tag: joint.tag,
+                // SAFETY: the views are complete, and the memory belongs to this collective.
+                bytes: unsafe { packed(send) },
+            })
+            .collect();
+        let receives = joint.receives.iter();
+        let mut receives: Vec<Incoming<'_>> = receives
+            .map(|receive| Incoming {
+                from: receive.from,
+                tag: joint.tag,
+                // SAFETY: the memory belongs to this collective.
+                bytes: unsafe { slice_mut(&receive.memory) },
+            })
+            .collect();
+        let exchanged = self.transport.exchange(&sends, &mut receives);
+        exchanged.map_err(|e| self.stopped(e))?;
+        joint.done.store(self.run, Ordering::Release);
+        worker.notify();
+        Ok(())
+    }
+}
+
+fn failed(e: &RankError) -> ExecError {
+    ExecError::Device {
+        code: tpc_runtime::ranks::FAILED,
+        what: e.to_string(),
+    }
+}
+
+/// Returns the bytes of a message, in its memory or at its only view.
+///
+/// # Safety
+/// The views are complete, and no other thread uses the message's memory.
+unsafe fn packed<'a>(send: &Send) -> &'a [u8] {
+    if let [view] = send.views.as_slice()
+        && let Some(flat) = view.flat()
+    {
+        // SAFETY: caller's contract.
+        return unsafe { slice(&flat) };
+    }
+    // SAFETY: caller's contract.
+    let memory = unsafe { slice_mut(&send.memory) };
+    let mut rest = &mut *memory;
+    for view in &send.views {
+        let (to, others) = rest.split_at_mut(bytes_of(view));
+        pack(view, to);
+        rest = others;
+    }
+    memory
+}
+
+impl Remote {
+    /// Returns the operands and results, with the memory of messages.
+    pub(super) fn views(&self) -> &[View] {
+        &self.views
+    }
+
+    /// Returns the operands of a collective: the blocks of all ranks.
+    pub(super) fn parts(&self) -> Option<Parts<'_>> {
+        let joint = self.joint.as_ref()?;
+        Some(Parts {
+            views: &joint.views,
+            levels: &joint.levels,
+            bases: &joint.bases,
+        })
+    }
+}
+
+/// Assigns addresses to tensors of a collective.
+struct Room {
+    at: usize,
+    base: *mut u8,
+}
+
+impl Room {
+    fn dense(&mut self, dtype: DType, ne: [usize; 4]) -> View {
+        let view = View::dense(self.base.wrapping_add(self.at), dtype, ne);
+        self.at += bytes_of(&view).next_multiple_of(64);
+        view
+    }
+
+    /// Returns bytes as a view.
+    fn bytes(&mut self, n: usize) -> View {
+        self.dense(DType::I8, [n, 1, 1, 1])
+    }
+}
+
+impl Joint {
+    fn resize(&mut self, rank: usize, operands: &[View]) -> io::Result<()> {
+        let mut room = Room {
+            at: 0,
+            base: std::ptr::null_mut(),
+        };
+        self.lay_out(rank, operands, &mut room);
+        room.base = self.memory.grow(room.at)?;
+        room.at = 0;
+        self.lay_out(rank, operands, &mut room);
+        Ok(())
+    }
+
+    fn lay_out(&mut self, rank: usize, operands: &[View], room: &mut Room) {
+        self.views.clear();
+        self.levels.clear();
+        self.bases.clear();
+        self.sums.clear();
+        self.sends.clear();
+        self.receives.clear();
+        let needs = |of: usize| cut(&self.op, self.blocks.participants(of));
+        let sliced = |view: View, of: usize| match needs(of) {
+            Some(r) => view.sliced(r.axis, r.start, r.len),
+            None => view,
+        };
+        for block in &self.blocks.blocks {
+            let (from, n) = (block.first, 1 << block.level);
+            let view = operands[from];
+            let own = block.rank == rank;
+            self.levels.push(block.level);
+            self.bases.push(match needs(rank) {
+                Some(r) if !own => r.start,
+                _ => 0,
+            });
+            self.views.push(match (own, block.level) {
+                (true, 0) => view,
+                (true, _) => room.dense(view.dtype, view.ne),
+                (false, _) => View::dense(std::ptr::null_mut(), view.dtype, sliced(view, rank).ne),
+            });
+            if own && block.level > 0 {
+                let sum = self.views[self.views.len() - 1];
+                self.sums.push((operands[from..from + n].to_vec(), sum));
+            }
+        }
+        let blocks = &self.blocks.blocks;
+        for other in self.blocks.others(rank) {
+            let own = (blocks.iter().zip(&self.views)).filter(|(b, _)| b.rank == rank);
+            let views: Vec<View> = own.map(|(_, v)| sliced(*v, other)).collect();
+            let one = matches!(views.as_slice(), [view] if view.flat().is_some());
+            let bytes = views.iter().map(bytes_of).sum();
+            let memory = room.bytes(if one { 0 } else { bytes });
+            self.sends.push(Send {
+                to: other,
+                views,
+                memory,
+            });
+            let theirs = || (0..blocks.len()).filter(|&i| blocks[i].rank == other);
+            let bytes = theirs().map(|i| bytes_of(&self.views[i])).sum();
+            let memory = room.bytes(bytes);
+            let mut at = memory.ptr;
+            for i in theirs() {
+                self.views[i].ptr = at;
+                at = at.wrapping_add(bytes_of(&self.views[i]));
+            }
+            let from = other;
+            self.receives.push(Receive { from, memory });
+        }
+    }
+}
+
+/// Removes the meetings with queues of other ranks.
+pub(super) fn keep_own_meetings(program: &Program, share: &Share, launches: &mut Launches) {
+    for (i, launch) in launches.prepared.iter_mut().enumerate() {
+        if let Action::Exchange(_, meetings) = &mut launch.action {
+            let places = &program.launch(Launch::new(i)).places;
+            meetings.retain(|m| share.has(places[m.participant]));
+        }
+    }
+}
+
+/// Tells the other ranks if this thread panics.
+pub(super) struct Panics<'a>(pub(super) Option<&'a Linked>);
+
+impl Drop for Panics<'_> {
+    fn drop(&mut self) {
+        if let Some(linked) = self.0.filter(|_| std::thread::panicking()) {
+            linked.fail("a worker panicked");
+        }
+    }
+}

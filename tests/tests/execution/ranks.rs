@@ -1,0 +1,155 @@
+//! Programs with devices in several processes (ranks, here threads): the logits have the bits of one process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget, RankSeat};
+use tpc_runtime::ranks::{Channels, Endpoint, Leader, Ranks, Share, Transport, follow};
+use tpc_runtime::{ExecError, Executor, Session};
+use tpc_tests::{Sweep, goldens};
+
+use crate::support::{Assembled, FileWeights, behind, name, one_by_one, placed};
+
+const WAYS: [&str; 9] = [
+    "",
+    "-sm layer",
+    "-sm auto",
+    "--cache-split cells",
+    "-ngl 1",
+    "-cmoe",
+    "-nkvo",
+    "-ts 3,1,2,1",
+    "-ot output.*=CPU",
+];
+
+fn executor(model: &Assembled, end: &Endpoint, ranks: &Ranks) -> Result<CpuExecutor, ExecError> {
+    let share = Share::of(&model.program, ranks.clone(), end.rank())?;
+    let seat = RankSeat {
+        share,
+        transport: Arc::new(end.clone()),
+    };
+    let (program, weights) = (Arc::clone(&model.program), FileWeights(&model.file));
+    CpuExecutor::on_rank(program, &weights, CpuOptions::with_threads(1), Some(seat))
+}
+
+/// Runs a batch and single tokens, then saves the session. Returns the logits and the file.
+fn run<E: Executor>(executor: E, model: &Assembled) -> (Vec<f64>, Vec<u8>) {
+    let session = Session::with_executor(Box::new(executor), model.config);
+    let mut session = session.unwrap_or_else(|e| panic!("{e}"));
+    let (head, rest) = model.tokens.split_at(model.tokens.len() / 2);
+    let mut out = behind(&mut session, head, 0);
+    out.extend(one_by_one(&mut session, rest, head.len()));
+    let mut saved = Vec::new();
+    let texts = [(0, model.tokens.clone())];
+    if session.save(7, &texts, &mut saved).is_ok() {
+        session.clear().unwrap_or_else(|e| panic!("{e}"));
+        session
+            .load(7, &saved)
+            .unwrap_or_else(|e| panic!("loading: {e}"));
+        let mut again = Vec::new();
+        session
+            .save(7, &texts, &mut again)
+            .unwrap_or_else(|e| panic!("saving again: {e}"));
+        assert!(saved == again, "a loaded session differs");
+    }
+    (out, saved)
+}
+
+fn on_ranks(model: &Assembled, ranks: &Ranks) -> (Vec<f64>, Vec<u8>) {
+    let mut ends = Channels::connect(ranks.count());
+    let first = ends.remove(0);
+    std::thread::scope(|scope| {
+        for end in ends {
+            scope.spawn(move || {
+                let done = executor(model, &end, ranks)
+                    .and_then(|mut executor| follow(&mut executor, &end));
+                if let Err(e) = done {
+                    end.fail(&e.to_string());
+                }
+            });
+        }
+        let own = executor(model, &first, ranks).unwrap_or_else(|e| panic!("{e}"));
+        let program = Arc::clone(&model.program);
+        let leader = Leader::new(own, program, ranks.clone(), Arc::new(first), Arc::new(()));
+        run(leader, model)
+    })
+}
+
+fn check(path: &Path, (devices, way): (usize, &str), ranks: &[Ranks]) -> bool {
+    let tokens: Vec<u32> = (0..8).map(|i| (i * 37 + i * i) % 100).collect();
+    let Some(model) = Assembled::new(path, &placed(devices, way), &tokens, &CpuTarget) else {
+        return false;
+    };
+    let program = Arc::clone(&model.program);
+    let weights = FileWeights(&model.file);
+    let options = CpuOptions::with_threads(devices);
+    let one = CpuExecutor::new(program, &weights, options).unwrap_or_else(|e| panic!("{e}"));
+    let want = run(one, &model);
+    for ranks in ranks {
+        let got = on_ranks(&model, ranks);
+        let what = format!("{} {way} on {:?}", name(path), ranks.of_devices());
+        assert!(want.0 == got.0, "{what}: the logits differ");
+        assert!(want.1 == got.1, "{what}: the saved session differs");
+    }
+    true
+}
+
+#[test]
+fn logits_have_the_bits_of_one_process() {
+    let only = std::env::var("TPC_ONLY").unwrap_or_default();
+    let mut checked = 0;
+    for (i, path) in goldens().iter().enumerate() {
+        if !name(path).contains(&only) {
+            continue;
+        }
+        let ways: Vec<&str> = match Sweep::asked() {
+            Sweep::Full => WAYS.to_vec(),
+            // All models split tensors. Each other way has a part of the models.
+            Sweep::Sample => vec!["", WAYS[1 + i % (WAYS.len() - 1)]],
+        };
+        for way in ways {
+            let of = |of: &[usize], count| Ranks::new(of.to_vec(), count).expect("ranks");
+            let two = [Ranks::even(2, 2), of(&[1, 1], 2), of(&[1, 0], 2)];
+            checked += usize::from(check(path, (2, way), &two));
+            let four = [
+                Ranks::even(4, 2),
+                Ranks::even(4, 4),
+                of(&[0, 0, 0, 1], 2),
+                of(&[2, 0, 1, 1], 3),
+            ];
+            checked += usize::from(check(path, (4, way), &four));
+        }
+    }
+    assert!(checked > 0 || !only.is_empty(), "no model was checked");
+}
+
+#[test]
+fn a_failure_ends_all_ranks() {
+    let path = goldens()
+        .into_iter()
+        .find(|p| name(p).contains("llama-dense"));
+    let path = path.expect("the repository has this model");
+    let model = Assembled::new(&path, &placed(2, ""), &[1, 2, 3], &CpuTarget).expect("a plan");
+    let ranks = Ranks::even(2, 2);
+    let mut ends = Channels::connect(2);
+    let (second, first) = (ends.remove(1), ends.remove(0));
+    std::thread::scope(|scope| {
+        let (model, ranks) = (&model, &ranks);
+        let other = scope.spawn(move || {
+            let mut executor = executor(model, &second, ranks).expect("it loads");
+            follow(&mut executor, &second)
+        });
+        let own = executor(model, &first, ranks).expect("it loads");
+        let program = Arc::clone(&model.program);
+        let leader = Leader::new(own, program, ranks.clone(), Arc::new(first), Arc::new(()));
+        let mut session = Session::with_executor(Box::new(leader), model.config).expect("logits");
+        // The token does not exist, so one rank finds an index out of range.
+        let batch = tpc_runtime::Batch::sequence(&[u32::MAX >> 1], 0, 0);
+        session.decode(&batch).expect_err("no such token");
+        let after = session.decode(&tpc_runtime::Batch::sequence(&[1], 0, 0));
+        assert_eq!(after.expect_err("the ranks have ended").code(), "TPC0577");
+        drop(session);
+        let ended = other.join().expect("no panic");
+        ended.expect_err("all ranks fail");
+    });
+}
