@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpc_core::placement::DeviceKind;
+use tpc_core::placement::{DeviceKind, NumaNode};
 use tpc_cpu::product::Isa;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::PrebuiltCode;
@@ -15,7 +15,7 @@ use tpc_ir::program::{Program, Target};
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
 use crate::artefact;
-use crate::devices::cards;
+use crate::devices::{cards, numa};
 
 /// The kind of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub struct ExecutorOptions {
     pub dump_on_fault: Option<DumpOnFault>,
     /// The planted fault of emulated devices, for tests.
     pub planted: Option<PlantedLaunchFault>,
+    /// The machine's NUMA nodes, for devices that are nodes; this machine's if `None`.
+    pub nodes: Option<Vec<NumaNode>>,
 }
 
 impl ExecutorOptions {
@@ -113,6 +115,7 @@ impl ExecutorOptions {
             profile: false,
             dump_on_fault: None,
             planted: None,
+            nodes: None,
         }
     }
 
@@ -120,7 +123,7 @@ impl ExecutorOptions {
     /// compiled modules of an artefact.
     ///
     /// # Errors
-    /// Returns an error if a card or the C++ compiler is missing, memory is too small, or an op lacks a kernel. The
+    /// Returns an error if a card, a NUMA node or the C++ compiler is missing, memory is too small, or an op lacks a kernel. The
     /// reference runs graphs, so it refuses programs.
     pub fn load(
         &self,
@@ -139,7 +142,12 @@ impl ExecutorOptions {
                     isa: self.isa,
                     ..CpuOptions::with_threads(self.threads)
                 };
-                let executor = CpuExecutor::new(program, weights, options)?;
+                let cores = numa::core_sets(devices, self.nodes.as_deref()).map_err(|d| {
+                    ExecError::Parameter {
+                        what: d.message.to_string(),
+                    }
+                })?;
+                let executor = CpuExecutor::on_cores(program, weights, options, &cores)?;
                 Ok(LoadedExecutor::without_cards(Box::new(executor)))
             }
             ExecutorKind::Cuda => {

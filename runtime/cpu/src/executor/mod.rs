@@ -10,6 +10,7 @@ mod host_ops;
 mod io;
 mod launches;
 mod load;
+mod local;
 mod memory;
 mod options;
 mod parts;
@@ -39,12 +40,14 @@ use tpc_runtime::{
 
 pub use options::CpuOptions;
 
+use crate::core_sets::{CoreSets, divide};
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
 use crate::team::Team;
 use crate::view::View;
 use crate::worker::Worker;
 use launches::{Action, Launches, Prepared};
+use local::Local;
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
 use profile::Profile;
@@ -59,6 +62,7 @@ pub struct CpuExecutor {
     /// The steps of each thread group, per phase.
     scripts: Vec<Vec<Script>>,
     arenas: Vec<Region>,
+    local: Local,
     launches: Launches,
     frame: Frame<View>,
     shared: Vec<DeviceScratch>,
@@ -120,10 +124,24 @@ impl CpuExecutor {
         weights: &dyn WeightSource,
         options: CpuOptions,
     ) -> Result<CpuExecutor, ExecError> {
+        CpuExecutor::on_cores(program, weights, options, &CoreSets::default())
+    }
+
+    /// Creates an executor like [`CpuExecutor::new`]. Threads of devices with cores stay on them, and the devices' memory
+    /// is next to them. The results have the same bits.
+    ///
+    /// # Errors
+    /// Returns the errors of [`CpuExecutor::new`], and an error if the process may not use a core.
+    pub fn on_cores(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        options: CpuOptions,
+        cores: &CoreSets,
+    ) -> Result<CpuExecutor, ExecError> {
         let places = groups(&program);
-        let each = (options.threads / places.len()).max(1);
-        let threads = vec![each; places.len()];
-        let team = Team::of_devices(&threads).map_err(|e| ExecError::Parameter {
+        let cores = cores.of_places(&places);
+        let threads = divide(options.threads, &cores);
+        let mut team = Team::on_cores(&threads, &cores).map_err(|e| ExecError::Parameter {
             what: e.to_string(),
         })?;
         let arenas: Result<Vec<Region>, ExecError> = program
@@ -144,7 +162,8 @@ impl CpuExecutor {
         let frame = Frame::new(&program, &launches.slots, |dtype| {
             View::dense(std::ptr::null_mut(), dtype, [0; 4])
         });
-        let first = (0..places.len()).map(|i| i * each).collect();
+        let before = |i: usize| threads[..i].iter().sum();
+        let first = (0..places.len()).map(before).collect();
         let profile = (options.profile).then(|| Profile::new(&program));
         let inputs = host::inputs(&program);
         let outputs = host::outputs(&program);
@@ -154,7 +173,8 @@ impl CpuExecutor {
             .map(|p| p.queues.len())
             .max()
             .unwrap_or(0);
-        let mut team = team;
+        let local = Local::new(&program, &places, &cores);
+        local.place_weights(&arenas, &mut team)?;
         load::weights(&program, &mut arenas, weights, &mut team)?;
         Ok(CpuExecutor {
             interface: Interface::from_graph(&program.graph),
@@ -165,11 +185,12 @@ impl CpuExecutor {
                 .map_err(|e| ExecError::Size {
                     what: format!("of the activations of products ({e})"),
                 })?,
-            own: (0..each * places.len()).map(|_| launches.own()).collect(),
+            own: (0..team.workers()).map(|_| launches.own()).collect(),
             progress: (0..queues).map(|_| Progress::default()).collect(),
             scripts,
             team,
             arenas,
+            local,
             launches,
             frame,
             first,
@@ -451,7 +472,10 @@ impl Executor for CpuExecutor {
 
     fn state_mut(&mut self, state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         match self.extent(state) {
-            Some(at) => self.arenas[at.arena].range(at.offset, at.bytes).map(Some),
+            Some(at) => {
+                self.local.place_states(&self.arenas, &mut self.team)?;
+                self.arenas[at.arena].range(at.offset, at.bytes).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -479,6 +503,7 @@ impl Executor for CpuExecutor {
     }
 
     fn reset_states(&mut self) -> Result<(), ExecError> {
+        self.local.place_states(&self.arenas, &mut self.team)?;
         for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {
             if data.kind == ArenaKind::States {
                 arena.clear();
