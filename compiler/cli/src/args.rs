@@ -24,6 +24,7 @@ use tpc_core::placement::{
 };
 use tpc_core::topology::TopologyFile;
 use tpc_diag::{Diagnostic, codes};
+use tpc_engine::devices::numa;
 use tpc_ggml::engines::{Backend, Build};
 use tpc_ggml::llama_cpp::Maker;
 use tpc_models::GraphResult;
@@ -32,8 +33,8 @@ use tpc_models::GraphResult;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// Devices: a count, cards such as `2x3090`, or a list such as `cuda:0,cuda:1`; `tpc plan` compares several
-    /// --devices [default: all of --topology, else one; run and bench: the CPU].
+    /// Devices: a count, cards such as `2x3090`, a list such as `cuda:0,cuda:1`, or `numa` for this machine's NUMA nodes;
+    /// `tpc plan` compares several --devices [default: all of --topology, else one; run and bench: the CPU].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Topology file: devices and links of a machine; --devices may name its devices.
@@ -387,7 +388,7 @@ impl PlacementArgs {
             .map_err(Failure::usage)?;
         let all = |is: fn(DeviceKind) -> bool| devices.iter().all(|d| is(d.kind));
         let storage: &dyn Storage = match () {
-            () if all(|k| k == DeviceKind::Cpu) => &CpuTarget,
+            () if all(DeviceKind::is_processor) => &CpuTarget,
             () if all(|k| matches!(k, DeviceKind::Cuda(_))) => &CudaTarget,
             () => &FileTarget,
         };
@@ -455,6 +456,10 @@ impl PlacementArgs {
     fn machine(&self, list: &DeviceList) -> Result<Machine, Failure> {
         let file = self.topology.as_deref().map(read_topology).transpose()?;
         let reserve = given(&self.reserve)?;
+        let nodes = match list.names_nodes() {
+            true => numa::here(),
+            false => Vec::new(),
+        };
         let request = MachineRequest {
             list: Some(list),
             file: file.as_ref(),
@@ -462,6 +467,7 @@ impl PlacementArgs {
             reserve: reserve.as_ref(),
             host_memory: given(&self.host_memory)?,
             servers: self.servers()?,
+            nodes: &nodes,
         };
         request.machine().map_err(Failure::usage)
     }

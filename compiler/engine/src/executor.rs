@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpc_core::placement::DeviceKind;
+use tpc_core::placement::{DeviceKind, NumaNode};
 use tpc_cpu::product::Isa;
 use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::PrebuiltCode;
@@ -15,7 +15,7 @@ use tpc_ir::program::{Program, Target};
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
 use crate::artefact;
-use crate::devices::cards;
+use crate::devices::{cards, numa};
 use crate::ranks::RankGroup;
 
 /// The kind of an executor.
@@ -103,6 +103,8 @@ pub struct ExecutorOptions {
     pub planted: Option<PlantedLaunchFault>,
     /// The processes that run the plan together; `None` for one process.
     pub ranks: Option<RankGroup>,
+    /// The machine's NUMA nodes, for devices that are nodes; this machine's if `None`.
+    pub nodes: Option<Vec<NumaNode>>,
 }
 
 impl ExecutorOptions {
@@ -116,6 +118,7 @@ impl ExecutorOptions {
             profile: false,
             dump_on_fault: None,
             planted: None,
+            nodes: None,
             ranks: None,
         }
     }
@@ -133,7 +136,7 @@ impl ExecutorOptions {
     /// compiled modules of an artefact.
     ///
     /// # Errors
-    /// Returns an error if a card or the C++ compiler is missing, memory is too small, or an op lacks a kernel. The
+    /// Returns an error if a card, a NUMA node or the C++ compiler is missing, memory is too small, or an op lacks a kernel. The
     /// reference runs graphs, so it refuses programs.
     pub fn load(
         &self,
@@ -148,10 +151,17 @@ impl ExecutorOptions {
             }),
             ExecutorKind::Cpu => {
                 let options = self.cpu_options();
-                Ok(LoadedExecutor::without_cards(match &self.ranks {
-                    None => Box::new(CpuExecutor::new(program, weights, options)?),
-                    Some(group) => Box::new(group.lead(program, weights, options)?),
-                }))
+                if let Some(group) = &self.ranks {
+                    let leader = group.lead(program, weights, options)?;
+                    return Ok(LoadedExecutor::without_cards(Box::new(leader)));
+                }
+                let cores = numa::core_sets(devices, self.nodes.as_deref()).map_err(|d| {
+                    ExecError::Parameter {
+                        what: d.message.to_string(),
+                    }
+                })?;
+                let executor = CpuExecutor::on_cores(program, weights, options, &cores)?;
+                Ok(LoadedExecutor::without_cards(Box::new(executor)))
             }
             _ if self.ranks.is_some() => Err(ExecError::Malformed {
                 what: "several ranks run on the CPU executor only".to_owned(),

@@ -8,7 +8,7 @@ use tpc_ir::program::verify::{ProgramError, verify};
 use tpc_ir::{Verified, stage};
 use tpc_runtime::{ExecError, Executor, Interpreter, Options, Session, SessionConfig};
 
-use crate::devices::cards;
+use crate::devices::{cards, numa};
 use crate::error::{Error, execution_diagnostic};
 use crate::executor::{ExecutorKind, ExecutorOptions};
 use crate::observer::Observer;
@@ -68,6 +68,10 @@ impl<'a> Loader<'a> {
         }
         if self.executor.kind == ExecutorKind::Cuda {
             cards::no_processor(&self.model.kinds)?;
+        }
+        if self.executor.kind == ExecutorKind::Cpu {
+            let nodes = self.executor.nodes.as_deref();
+            numa::core_sets(&self.model.kinds, nodes).map_err(Error::usage)?;
         }
         let program = match &self.model.code {
             Code::Plan(programs) => self.lay_out_verified(programs, &config)?,

@@ -225,6 +225,8 @@ const USUAL_HOST: (f64, f64) = (60e9, 1e12);
 impl DeviceProfile {
     /// The name of the host's CPU used as a device.
     pub const PROCESSOR: &str = "cpu";
+    /// The name of a NUMA node of the host used as a device.
+    pub const NUMA_NODE: &str = "NUMA node";
 
     /// Returns a host with this memory bandwidth in bytes per second. Arithmetic throughput is in proportion, because
     /// CPUs with more channels have more cores.
@@ -278,9 +280,14 @@ impl Topology {
 
 impl Topology {
     /// Gives a CPU all cores and the whole bandwidth of the host, if several CPUs share the host and only this one works.
+    /// A NUMA node keeps its own cores and memory.
     pub fn give_processor_to(&mut self, device: Option<usize>) {
         let host = (self.host.bandwidth, self.host.flops);
-        let is_part = |d: &DeviceProfile| d.class == CardClass::Processor && d.bandwidth < host.0;
+        let is_part = |d: &DeviceProfile| {
+            d.class == CardClass::Processor
+                && d.name != DeviceProfile::NUMA_NODE
+                && d.bandwidth < host.0
+        };
         if let Some(d) = device
             .and_then(|d| self.devices.get_mut(d))
             .filter(|d| is_part(d))

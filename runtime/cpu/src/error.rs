@@ -60,6 +60,14 @@ pub enum TeamError {
     /// A team of 0 threads.
     #[error("a device needs at least one thread")]
     Empty,
+    /// The process may not use a core.
+    #[error("cannot run a thread on core {core}")]
+    Core {
+        /// The core, as the system numbers it.
+        core: usize,
+        /// The system's error.
+        source: std::io::Error,
+    },
     /// The system did not start a thread.
     #[error("cannot start a thread")]
     Spawn(#[from] std::io::Error),

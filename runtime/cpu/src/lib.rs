@@ -18,6 +18,7 @@
 mod bell;
 mod blocks;
 mod ceilings;
+mod core_sets;
 mod crowd;
 mod elements;
 mod error;
@@ -29,6 +30,7 @@ mod math;
 mod ops;
 mod pages;
 mod pieces;
+mod pin;
 pub mod product;
 mod simd;
 mod target;
@@ -43,6 +45,7 @@ pub mod host {
 }
 
 pub use ceilings::Ceilings;
+pub use core_sets::CoreSets;
 pub use error::{KernelError, TeamError, Unsupported};
 pub use executor::{CpuExecutor, CpuOptions, RankSeat};
 pub use kernel::Kernel;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use crate::bell::Bell;
 use crate::crowd::{Crew, Lost, delay};
 use crate::error::{KernelError, TeamError};
+use crate::pin::{self, Pinned};
 use crate::worker::{Apart, Group, Meeting, Worker};
 
 /// Checks before a waiting thread sleeps: about a tenth of a millisecond.
@@ -29,6 +30,8 @@ type Job<'a> = dyn Fn(&Worker<'_>) -> Result<(), KernelError> + Sync + 'a;
 struct Seat {
     group: usize,
     index: usize,
+    /// The core of the thread; `None` if the system places it.
+    core: Option<usize>,
     /// Number of runs that the worker takes part in.
     calls: AtomicUsize,
     /// True if the thread sleeps or will sleep.
@@ -121,6 +124,10 @@ impl Shared {
     }
 
     fn serve(&self, number: usize) {
+        if let Some(core) = self.seats[number].0.core {
+            // The team has checked the core.
+            let _ = pin::pin(core);
+        }
         let mut seen = 0;
         loop {
             self.idle(number, seen);
@@ -161,7 +168,8 @@ impl Shared {
     }
 }
 
-/// Threads in groups, one per device. The caller of [`Team::run`] is the first worker of the first group.
+/// Threads in groups, one per device. The caller of [`Team::run`] is the first worker of the first group. If its group
+/// has cores, the caller is pinned during runs only, and has its old cores between them.
 #[derive(Debug)]
 pub struct Team {
     shared: Arc<Shared>,
@@ -192,21 +200,24 @@ impl Team {
     /// # Errors
     /// Returns [`TeamError`] if a device has no worker or a thread cannot start.
     pub fn of_devices(threads: &[usize]) -> Result<Team, TeamError> {
+        Team::on_cores(threads, &[])
+    }
+
+    /// Creates a team with `threads[d]` workers for device `d`. Worker `i` of device `d` runs on core `cores[d][i]`.
+    /// The system places workers without a core.
+    ///
+    /// # Errors
+    /// Returns [`TeamError`] if a device has no worker, the process may not use a core, or a thread cannot start.
+    pub fn on_cores(threads: &[usize], cores: &[&[usize]]) -> Result<Team, TeamError> {
         if threads.is_empty() || threads.contains(&0) {
             return Err(TeamError::Empty);
         }
-        let groups = threads.iter().enumerate();
-        let seats = groups.clone().flat_map(|(group, &count)| {
-            (0..count).map(move |index| {
-                Apart(Seat {
-                    group,
-                    index,
-                    ..Seat::default()
-                })
-            })
-        });
-        let seats: Box<[Apart<Seat>]> = seats.collect();
+        let seats = seats(threads, cores);
         let workers = seats.len();
+        for core in seats.iter().filter_map(|seat| seat.0.core) {
+            drop(Pinned::to(core).map_err(|source| TeamError::Core { core, source })?);
+        }
+        let groups = threads.iter().enumerate();
         let crowded = thread::available_parallelism().is_ok_and(|cores| workers > cores.get());
         let shared = Arc::new(Shared {
             groups: groups
@@ -266,6 +277,10 @@ impl Team {
     ) -> Result<(), KernelError> {
         let shared = &*self.shared;
         let job: &Job<'_> = &job;
+        let pinned = shared.seats[0]
+            .0
+            .core
+            .and_then(|core| Pinned::to(core).ok());
         let begun = Instant::now();
         let mut called = 0;
         for (active, &count) in shared.active.iter().zip(self.crew.begin(begun)) {
@@ -290,6 +305,7 @@ impl Team {
         (shared.bell).wait(shared.spins, || {
             shared.pending.0.load(Ordering::Acquire) == 0
         });
+        drop(pinned);
         let ended = Instant::now();
         self.crew.end(ended, ended - begun, |device, index| {
             let mut seats = shared.seats.iter().map(|seat| &seat.0);
@@ -317,6 +333,22 @@ impl Team {
             }
         }
     }
+}
+
+/// Returns the seats of all workers, group by group.
+fn seats(threads: &[usize], cores: &[&[usize]]) -> Box<[Apart<Seat>]> {
+    let of_group = |(group, &count): (usize, &usize)| {
+        let cores = cores.get(group).copied().unwrap_or_default();
+        (0..count).map(move |index| {
+            Apart(Seat {
+                group,
+                index,
+                core: cores.get(index).copied(),
+                ..Seat::default()
+            })
+        })
+    };
+    threads.iter().enumerate().flat_map(of_group).collect()
 }
 
 impl Drop for Team {
@@ -425,6 +457,43 @@ mod tests {
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(30));
             team.run(meet).expect("no failure");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn workers_run_on_their_cores_and_the_caller_keeps_its_own() {
+        let before = pin::allowed().expect("the cores of this thread");
+        let (first, last) = (before[0], before[before.len() - 1]);
+        let mut team = Team::on_cores(&[1, 2], &[&[first], &[last]]).expect("threads");
+        for _ in 0..3 {
+            let runs = team.run(|w| {
+                let found = pin::allowed().unwrap_or_default();
+                let expected = match (w.device(), w.index()) {
+                    (0, _) => vec![first],
+                    (_, 0) => vec![last],
+                    // More threads than cores: the system places them.
+                    (..) => before.clone(),
+                };
+                assert_eq!(found, expected, "device {}", w.device());
+                Ok(())
+            });
+            assert_eq!(runs, Ok(()));
+            assert_eq!(pin::allowed().as_ref(), Some(&before));
+        }
+        let failed = team.run(|_| Err(KernelError::Shape { what: "a test" }));
+        assert!(failed.is_err());
+        assert_eq!(pin::allowed().as_ref(), Some(&before));
+        let later = thread::spawn(pin::allowed).join().expect("no panic");
+        assert_eq!(later, Some(before));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_core_that_the_process_lacks_is_an_error() {
+        for core in [1000, 1 << 20, usize::MAX] {
+            let found = Team::on_cores(&[1], &[&[core]]);
+            assert!(matches!(found, Err(TeamError::Core { .. })), "{core}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget, RankSeat};
+use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions, CpuTarget, RankSeat};
 use tpc_runtime::ranks::{Channels, Endpoint, Leader, Ranks, Share, Transport, follow};
 use tpc_runtime::{ExecError, Executor, Session};
 use tpc_tests::{Sweep, goldens};
@@ -29,7 +29,13 @@ fn executor(model: &Assembled, end: &Endpoint, ranks: &Ranks) -> Result<CpuExecu
         transport: Arc::new(end.clone()),
     };
     let (program, weights) = (Arc::clone(&model.program), FileWeights(&model.file));
-    CpuExecutor::on_rank(program, &weights, CpuOptions::with_threads(1), Some(seat))
+    let options = CpuOptions::with_threads(1);
+    CpuExecutor::on_rank(
+        program,
+        &weights,
+        options,
+        (&CoreSets::default(), Some(seat)),
+    )
 }
 
 /// Runs a batch and single tokens, then saves the session. Returns the logits and the file.

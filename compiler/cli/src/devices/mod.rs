@@ -208,6 +208,14 @@ fn this_machine(here: &Present, width: u16) -> String {
     words.extend(cpu.memory_bytes.map(bytes));
     words.extend(cpu.available_bytes.map(|n| format!("{} free", bytes(n))));
     line(words.join(", "));
+    for node in &here.nodes {
+        let mut words = vec![format!("{}: {} cores", node.name, node.cores)];
+        words.extend(node.memory_bytes.map(bytes));
+        line(words.join(", "));
+    }
+    if !here.nodes.is_empty() {
+        line("plan for all NUMA nodes: tpc plan MODEL --devices numa".to_owned());
+    }
     for note in &here.notes {
         line(note.clone());
     }

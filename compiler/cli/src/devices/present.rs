@@ -11,9 +11,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_core::cards::{Card, CardMatch, find, short_name, table};
 use tpc_core::format::printable;
+use tpc_core::placement::NumaNode;
 use tpc_cuda::DeviceInfo;
 
-use tpc_engine::devices::host_memory;
+use tpc_engine::devices::{host_memory, numa};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// The maximum output of `nvidia-smi`, in bytes.
@@ -31,6 +32,9 @@ pub(super) struct Present {
     pub(super) devices: Option<String>,
     /// The CPU and the host's memory.
     pub(super) cpu: Cpu,
+    /// The NUMA nodes that this process may use; absent if there is only one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) nodes: Vec<Node>,
     /// Reasons for missing facts, and differences from tpc's card table.
     pub(super) notes: Vec<String>,
 }
@@ -67,9 +71,33 @@ pub(super) struct Cpu {
     pub(super) available_bytes: Option<u64>,
 }
 
+/// A NUMA node.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "NumaNode")]
+pub(super) struct Node {
+    /// The name in `--devices`.
+    pub(super) name: String,
+    /// The number of physical cores that this process may use.
+    pub(super) cores: usize,
+    /// The total memory, in bytes.
+    pub(super) memory_bytes: Option<u64>,
+}
+
+/// Describes the NUMA nodes. The list is empty if there is only one.
+fn nodes(all: &[NumaNode]) -> Vec<Node> {
+    let several = all.iter().filter(|_| all.len() > 1);
+    let node = |n: &NumaNode| Node {
+        name: format!("numa:{}", n.number),
+        cores: n.cores.len(),
+        memory_bytes: n.memory,
+    };
+    several.map(node).collect()
+}
+
 pub(super) fn present() -> Present {
     let mut out = Present {
         cpu: cpu(),
+        nodes: nodes(&numa::here()),
         ..Present::default()
     };
     match ask() {
@@ -268,6 +296,20 @@ mod tests {
             (None, None, None, None, None)
         );
         assert_eq!(gpus(&"a, 1, 1, b, 1, 1\n".repeat(1000)).len(), GPUS);
+    }
+
+    #[test]
+    fn several_nodes_are_listed() {
+        let node = |number| NumaNode {
+            number,
+            memory: Some(1 << 30),
+            cores: vec![0, 1],
+            ..NumaNode::default()
+        };
+        assert!(nodes(&[node(0)]).is_empty());
+        let found = nodes(&[node(0), node(3)]);
+        let names: Vec<&str> = found.iter().map(|n| n.name.as_str()).collect();
+        assert_eq!((names, found[1].cores), (vec!["numa:0", "numa:3"], 2));
     }
 
     #[test]

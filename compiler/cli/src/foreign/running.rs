@@ -118,7 +118,9 @@ const BY_NAME: &[(&str, &str, Running)] = &[
         "",
         "-C --cpu-mask -Cr --cpu-range --cpu-strict --prio --poll -Cb --cpu-mask-batch -Crb --cpu-range-batch \
          --cpu-strict-batch --prio-batch --poll-batch --numa",
-        Undone("the system places threads; to bind them, start tpc with taskset or numactl"),
+        Undone(
+            "the system places threads; `--devices numa` pins them to the NUMA nodes, and taskset binds tpc to cores",
+        ),
     ),
     ("bench", "--delay", Undone("tests run without a delay")),
     (

@@ -39,6 +39,7 @@ mod lint_mistakes;
 #[cfg(target_os = "linux")]
 mod memory;
 mod mistakes;
+mod numa;
 mod options;
 mod output;
 mod perplexity;

@@ -34,7 +34,9 @@ pub(super) fn growth(
         SplitMode::Tensor => SplitMode::Tensor,
         _ => SplitMode::Layer,
     };
-    if base.tensor_split.is_some() {
+    let is_node = |d: &DeviceSpec| matches!(d.kind, DeviceKind::Numa(_));
+    // A machine cannot get more NUMA nodes.
+    if base.tensor_split.is_some() || base.devices.iter().any(is_node) {
         return None;
     }
     let first = (base.devices.len() + 1..=MAX_DEVICES).find(|&n| suffice(base, n, units, taken))?;
@@ -81,6 +83,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
             DeviceKind::Generic => format!("dev{d}"),
             DeviceKind::Cpu => format!("cpu#{d}"),
             DeviceKind::Cuda(ordinal) => format!("cuda:{ordinal}#{d}"),
+            DeviceKind::Numa(node) => format!("numa:{node}#{d}"),
         };
         out.devices.push(DeviceSpec {
             name,

@@ -13,6 +13,15 @@ pub enum DeviceKind {
     Cpu,
     /// A CUDA device, by ordinal.
     Cuda(u32),
+    /// The cores and memory of a NUMA node, by its number in the system.
+    Numa(u32),
+}
+
+impl DeviceKind {
+    /// True for the CPU and its NUMA nodes.
+    pub const fn is_processor(self) -> bool {
+        matches!(self, DeviceKind::Cpu | DeviceKind::Numa(_))
+    }
 }
 
 /// One logical device.
@@ -50,6 +59,8 @@ pub enum DeviceItem {
     Cpu,
     /// A CUDA device, by ordinal.
     Cuda(u32),
+    /// A NUMA node of the machine, by number; all nodes without a number.
+    Numa(Option<u32>),
     /// A card or topology device by name, with an optional count such as `2x`.
     Name(String),
 }
@@ -68,6 +79,21 @@ impl DeviceItem {
                     .help("write for example `cuda:0`")
             })?;
             return Ok(DeviceItem::Cuda(n));
+        }
+        if let Some(rest) = lower.strip_prefix("numa") {
+            let n = rest.trim_start_matches([':', ' ']);
+            match n.parse() {
+                Ok(n) => return Ok(DeviceItem::Numa(Some(n))),
+                Err(_) if rest.is_empty() => return Ok(DeviceItem::Numa(None)),
+                Err(_) if rest.starts_with(':') => {
+                    let message = format!("`{part}` lacks the number of the NUMA node");
+                    return Err(
+                        wrong(message).help("write for example `numa:0`, or `numa` for all nodes")
+                    );
+                }
+                // A name of a topology file.
+                Err(_) => {}
+            }
         }
         if part.is_empty() {
             return Err(wrong("the list has an empty entry".to_owned()).help(cure()));
@@ -88,11 +114,17 @@ pub(super) fn cure() -> String {
 }
 
 impl DeviceList {
-    /// Parses `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu` or `cuda:0,cuda1`. Card and topology names are looked up later,
+    /// True if the list names NUMA nodes, so that a plan needs the machine's [`NumaNode`](super::NumaNode)s.
+    pub fn names_nodes(&self) -> bool {
+        let is_node = |item: &DeviceItem| matches!(item, DeviceItem::Numa(_));
+        matches!(self, DeviceList::Named(items) if items.iter().any(is_node))
+    }
+
+    /// Parses `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`, `numa` or `numa:0,numa:1`. Card and topology names are looked up later,
     /// by [`MachineRequest::machine`](super::MachineRequest::machine).
     ///
     /// # Errors
-    /// Returns TPC0400 for an empty name, a CUDA device without a number, or a count of zero or above [`MAX_DEVICES`].
+    /// Returns TPC0400 for an empty name, a CUDA device or NUMA node without a number, or a count of zero or above [`MAX_DEVICES`].
     pub fn parse(text: &str) -> Result<DeviceList, Diagnostic> {
         let trimmed = text.trim();
         if !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit()) {
@@ -123,6 +155,8 @@ impl fmt::Display for DeviceList {
             match item {
                 DeviceItem::Cpu => f.write_str("cpu")?,
                 DeviceItem::Cuda(n) => write!(f, "cuda:{n}")?,
+                DeviceItem::Numa(Some(n)) => write!(f, "numa:{n}")?,
+                DeviceItem::Numa(None) => f.write_str("numa")?,
                 DeviceItem::Name(name) => f.write_str(name)?,
             }
         }
@@ -166,6 +200,7 @@ pub fn spell_devices(devices: &[DeviceSpec]) -> String {
     let name = |d: &DeviceSpec| match (&d.card, d.kind) {
         (_, DeviceKind::Cpu) => "cpu".to_owned(),
         (_, DeviceKind::Cuda(n)) => format!("cuda:{n}"),
+        (_, DeviceKind::Numa(n)) => format!("numa:{n}"),
         (Some(card), DeviceKind::Generic) if !d.of_file => crate::cards::short_name(card),
         _ => d.name.clone(),
     };
@@ -211,6 +246,13 @@ mod tests {
             "gpu",
             "cuda:x",
             "cuda",
+            "numa",
+            "numa:",
+            "numa:x",
+            "numa:-1",
+            "numa:0,cpu",
+            "numa:0,3090",
+            "numa:1,numa:1",
             "cpu,,cpu",
             "2,3090",
             "65x3090",
@@ -274,6 +316,7 @@ mod tests {
             "2x3090,4090",
             "cpu,cpu",
             "cuda:0,cuda:0",
+            "numa:0,numa:1",
             "H100-SXM",
             "3090,4090,3090",
         ] {

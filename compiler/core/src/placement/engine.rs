@@ -95,7 +95,7 @@ pub fn parse_backend(text: &str) -> Result<Backend, Diagnostic> {
 
 fn of_device(device: &DeviceSpec) -> Option<Backend> {
     match device.kind {
-        DeviceKind::Cpu => return Some(Backend::Cpu),
+        DeviceKind::Cpu | DeviceKind::Numa(_) => return Some(Backend::Cpu),
         DeviceKind::Cuda(_) => return Some(Backend::Cuda),
         DeviceKind::Generic => {}
     }

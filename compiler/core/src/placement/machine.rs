@@ -4,8 +4,8 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
 
 use super::devices::{DeviceItem, cure, split_count, wrong};
-use super::network;
-use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, Reserve, Servers};
+use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, NumaNode, Reserve, Servers};
+use super::{network, numa};
 use crate::cards::{
     Card, CardMatch, Fabric, apart_from, between_cards, find, host_link, most_common, short_name,
     table,
@@ -27,6 +27,8 @@ pub struct MachineRequest<'a> {
     pub host_memory: Option<f64>,
     /// `--rpc`.
     pub servers: Servers,
+    /// The NUMA nodes of the machine that runs the plan; empty if unknown.
+    pub nodes: &'a [NumaNode],
 }
 
 /// A plan's devices, with profiles and links.
@@ -167,6 +169,10 @@ impl MachineRequest<'_> {
             let (name, kind) = match item {
                 DeviceItem::Cpu => ("cpu".to_owned(), DeviceKind::Cpu),
                 DeviceItem::Cuda(n) => (format!("cuda:{n}"), DeviceKind::Cuda(*n)),
+                DeviceItem::Numa(number) => {
+                    self.add_nodes(*number, &mut out)?;
+                    continue;
+                }
                 DeviceItem::Name(name) => {
                     let (count, member) = self.find_named(name, notes)?;
                     out.extend(std::iter::repeat_n(member, count));
@@ -183,6 +189,7 @@ impl MachineRequest<'_> {
                 ..member
             });
         }
+        numa::check(&nodes(&out), out.len())?;
         let unknown = out.iter().find(|m| m.profile.is_none());
         if let (Some(unknown), Some(known)) = (unknown, out.iter().find(|m| m.profile.is_some())) {
             let message = format!(
@@ -195,6 +202,25 @@ impl MachineRequest<'_> {
             ));
         }
         Ok(out)
+    }
+
+    /// Adds the NUMA node of this number, or all nodes.
+    fn add_nodes(&self, number: Option<u32>, out: &mut Vec<Member>) -> Result<(), Diagnostic> {
+        for (n, profile) in numa::listed(number, self.nodes)? {
+            let (name, kind) = (format!("numa:{n}"), DeviceKind::Numa(n));
+            out.push(match self.file {
+                Some(file) => Member {
+                    name,
+                    kind,
+                    ..Member::of_file(file, out.len())
+                },
+                None => Member {
+                    profile,
+                    ..Member::generic(name, kind)
+                },
+            });
+        }
+        Ok(())
     }
 
     fn find_named(
@@ -273,7 +299,7 @@ impl MachineRequest<'_> {
             };
             match (&given, m.kind) {
                 (Some(given), _) => profile.reserve = given[i],
-                (None, DeviceKind::Cpu) if !m.reserve_stated => profile.reserve = 0.0,
+                (None, kind) if kind.is_processor() && !m.reserve_stated => profile.reserve = 0.0,
                 (None, _) => {}
             }
         }
@@ -285,7 +311,7 @@ impl MachineRequest<'_> {
         members: &[Member],
         notes: &mut Vec<Diagnostic>,
     ) -> Result<Topology, Diagnostic> {
-        let processors: Vec<bool> = members.iter().map(|m| m.kind == DeviceKind::Cpu).collect();
+        let processors: Vec<bool> = members.iter().map(|m| m.kind.is_processor()).collect();
         let mut out = match self.file {
             Some(_) => Topology::default(),
             None => Topology::for_unnamed_machine(&processors),
@@ -311,6 +337,9 @@ impl MachineRequest<'_> {
         if !profiles.is_empty() {
             out.devices = profiles;
             self.links(members, &mut out, notes)?;
+            if self.file.is_none() {
+                numa::join(&mut out, &nodes(members), self.nodes);
+            }
         } else if let Some(way) = self.way {
             return Err(not_of_cards(way));
         }
@@ -391,6 +420,15 @@ impl MachineRequest<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the numbers of the members' NUMA nodes.
+fn nodes(members: &[Member]) -> Vec<u32> {
+    let number = |m: &Member| match m.kind {
+        DeviceKind::Numa(n) => Some(n),
+        _ => None,
+    };
+    members.iter().filter_map(number).collect()
 }
 
 /// Appends `#` and the position to the names of CPUs, CUDA devices and cards outside the file, and to equal names.

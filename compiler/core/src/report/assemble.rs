@@ -112,7 +112,7 @@ fn places(placement: &Placement, compiled: &CompiledModel) -> (Vec<DeviceReport>
     let devices = placement.devices.iter().enumerate().map(|(i, d)| {
         let kind = match d.kind {
             DeviceKind::Generic => "generic",
-            DeviceKind::Cpu => "cpu",
+            DeviceKind::Cpu | DeviceKind::Numa(_) => "cpu",
             DeviceKind::Cuda(_) => "cuda",
         };
         let print = print(Place::Device(Device::new(i)));

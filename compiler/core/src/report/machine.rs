@@ -2,7 +2,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tpc_passes::machine::{DeviceProfile, Link, PairLink, Topology};
 
-use crate::placement::{DeviceKind, Placement};
+use crate::placement::Placement;
 
 /// The machine of a plan. Memory is in bytes, bandwidth in bytes per second, arithmetic in operations per second.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -32,6 +32,11 @@ fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
         };
         bare(a) == bare(b)
     };
+    let node = |d: &DeviceProfile| d.name == DeviceProfile::NUMA_NODE;
+    if topology.devices.iter().all(node) {
+        // Only the memory is known.
+        return alike(&topology.host, &assumed.host);
+    }
     let n = topology.devices.len().max(assumed.devices.len());
     let devices = (0..n).all(|d| {
         let (a, b) = (topology.device(d), assumed.device(d));
@@ -51,7 +56,7 @@ impl MachineReport {
     pub fn new(placement: &Placement) -> MachineReport {
         let topology = &placement.topology;
         let n = placement.devices.len();
-        let kinds = placement.devices.iter().map(|d| d.kind == DeviceKind::Cpu);
+        let kinds = placement.devices.iter().map(|d| d.kind.is_processor());
         let processors: Vec<bool> = kinds.collect();
         let links = topology.links.iter().filter(|l| l.a < n && l.b < n);
         MachineReport {
@@ -64,10 +69,11 @@ impl MachineReport {
         }
     }
 
-    /// True if all devices are the host's processor.
+    /// True if all devices are the host's processor or its NUMA nodes.
     pub fn of_processors(&self) -> bool {
+        let names = [DeviceProfile::PROCESSOR, DeviceProfile::NUMA_NODE];
         let mut devices = self.devices.iter();
-        devices.all(|d| d.name == DeviceProfile::PROCESSOR)
+        devices.all(|d| names.contains(&d.name.as_str()))
     }
 
     /// Describes the devices: `2 × RTX 3090` or `RTX 4090 + RTX 3090`. Unnamed devices become `2 devices`.

@@ -170,7 +170,7 @@ pub fn on_devices(artefact: &Artefact, target: Option<&TargetDevices>) -> Option
     }
     let on_cards = manifest.target.executor == CUDA;
     let other = |k: &&DeviceKind| match k {
-        DeviceKind::Cpu => on_cards,
+        DeviceKind::Cpu | DeviceKind::Numa(_) => on_cards,
         DeviceKind::Cuda(_) => !on_cards,
         DeviceKind::Generic => false,
     };

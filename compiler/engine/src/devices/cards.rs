@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use tpc_core::cards::table;
-use tpc_core::placement::{DeviceKind, DeviceList, DeviceSpec, Machine, parse_devices};
+use tpc_core::placement::{DeviceKind, DeviceList, DeviceSpec, Machine, MachineRequest, NumaNode};
 use tpc_cuda::{CudaDriver, DeviceMap, DriverError, PeerFailure, cache_dir};
 use tpc_cuda_emulator::{
     Build, EmulatedDriver, EmulatedOptions, FailingDriver, PlantedLaunchFault,
 };
 use tpc_diag::{Diagnostic, codes};
 
+use super::numa;
 use crate::error::Error;
 use crate::observer::Observer;
 
@@ -20,7 +21,9 @@ pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
     let mut others = (0..).filter(|n| !named(n));
     let number = |kind: &DeviceKind| match kind {
         DeviceKind::Cuda(n) => *n,
-        DeviceKind::Generic | DeviceKind::Cpu => others.next().unwrap_or(u32::MAX),
+        DeviceKind::Generic | DeviceKind::Cpu | DeviceKind::Numa(_) => {
+            others.next().unwrap_or(u32::MAX)
+        }
     };
     kinds.iter().map(number).collect()
 }
@@ -28,8 +31,20 @@ pub fn numbers(kinds: &[DeviceKind]) -> Vec<u32> {
 /// Returns the kinds of listed devices. All are generic if the list does not parse to `count` devices, for example
 /// names of a topology file.
 pub fn kinds(list: &str, count: usize) -> Vec<DeviceKind> {
-    let read = parse_devices(list).ok().filter(|d| d.len() == count);
-    match read {
+    let read = DeviceList::parse(list).and_then(|list| {
+        let on = |nodes: &[NumaNode]| {
+            let request = MachineRequest {
+                list: Some(&list),
+                nodes,
+                ..MachineRequest::default()
+            };
+            request.machine()
+        };
+        // Only `numa` without numbers depends on this machine.
+        on(&[]).or_else(|_| on(&numa::here()))
+    });
+    let read = read.ok().map(|machine| machine.devices);
+    match read.filter(|devices| devices.len() == count) {
         Some(devices) => devices.iter().map(|d| d.kind).collect(),
         None => vec![DeviceKind::Generic; count],
     }
@@ -50,10 +65,15 @@ pub fn are_cards(list: &DeviceList) -> bool {
 /// # Errors
 /// Returns TPC0401 if a device is the CPU.
 pub fn no_processor(kinds: &[DeviceKind]) -> Result<(), Error> {
-    match kinds.contains(&DeviceKind::Cpu) {
-        false => Ok(()),
-        true => {
-            let message = "the CUDA executor runs only on cards, and `cpu` is not a card";
+    match kinds.iter().find(|kind| kind.is_processor()) {
+        None => Ok(()),
+        Some(kind) => {
+            let name = match kind {
+                DeviceKind::Numa(_) => "numa",
+                _ => "cpu",
+            };
+            let message =
+                format!("the CUDA executor runs only on cards, and `{name}` is not a card");
             let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "--devices", message);
             Err(Error::usage(d.help(
                 "use --devices cuda:0, or a count for the first cards; -ngl, -ot and -cmoe keep weights on the host",
@@ -120,7 +140,7 @@ pub(crate) fn report_peers(pairs: &[((u32, u32), PeerFailure)], observer: &dyn O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use DeviceKind::{Cuda, Generic};
+    use DeviceKind::{Cuda, Generic, Numa};
     use std::sync::Mutex;
 
     #[derive(Default)]
@@ -182,6 +202,10 @@ mod tests {
     #[test]
     fn names_of_a_topology_file_are_devices_without_a_number() {
         assert_eq!(kinds("cuda:2,cuda:0", 2), [Cuda(2), Cuda(0)]);
+        // An artefact may be for the nodes of another machine.
+        assert_eq!(kinds("numa:0,numa:99", 2), [Numa(0), Numa(99)]);
+        let here = numa::here();
+        assert_eq!(kinds("numa", here.len())[0], Numa(here[0].number));
         assert_eq!(kinds("left,right", 2), [Generic; 2]);
         assert_eq!(kinds("2", 2), [Generic; 2]);
         assert_eq!(kinds("", 1), [Generic]);

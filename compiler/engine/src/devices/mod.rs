@@ -3,3 +3,4 @@
 pub mod cards;
 pub mod cores;
 pub mod host_memory;
+pub mod numa;

@@ -9,7 +9,7 @@ mod serve;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tpc_cpu::{CpuExecutor, CpuOptions};
+use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions};
 use tpc_ir::program::Program;
 use tpc_runtime::ranks::{Leader, Ranks, Transport};
 use tpc_runtime::{ExecError, WeightSource};
@@ -109,6 +109,8 @@ impl RankGroup {
             threads: self.threads(options.threads, ranks),
             ..options
         };
-        CpuExecutor::on_rank(program, weights, options, Some(seat))
+        // MPI binds processes to cores.
+        let cores = CoreSets::default();
+        CpuExecutor::on_rank(program, weights, options, (&cores, Some(seat)))
     }
 }

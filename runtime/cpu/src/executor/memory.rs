@@ -37,13 +37,18 @@ impl Region {
         self.0.ptr()
     }
 
+    /// Returns the size in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.0.bytes().len()
+    }
+
     pub(super) const fn view(&self, dtype: DType, at: &BatchLayout) -> View {
         View::located(self.ptr(), dtype, at)
     }
 
     /// Returns writable bytes. No worker may run.
     pub(super) fn range(&mut self, at: u64, len: usize) -> Result<&mut [u8], ExecError> {
-        let size = self.0.bytes().len();
+        let size = self.len();
         let bytes = self.0.bytes_mut();
         let bytes = span(at, len).and_then(|span| bytes.get_mut(span));
         bytes.ok_or_else(|| outside(at, len, size))

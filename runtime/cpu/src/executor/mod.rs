@@ -10,6 +10,7 @@ mod host_ops;
 mod io;
 mod launches;
 mod load;
+mod local;
 mod memory;
 mod options;
 mod parts;
@@ -33,6 +34,7 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Place, Value};
 use tpc_runtime::host::{self, StoredExtent, launch_label};
+use tpc_runtime::ranks::Share;
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
     Tensor, WeightSource,
@@ -41,6 +43,7 @@ use tpc_runtime::{
 pub use options::CpuOptions;
 pub use ranks::RankSeat;
 
+use crate::core_sets::{CoreSets, divide};
 use crate::error::KernelError;
 use crate::product::{Isa, Scratch};
 use crate::team::Team;
@@ -48,6 +51,7 @@ use crate::view::View;
 use crate::worker::Worker;
 use collective::Parts;
 use launches::{Action, Launches, Meeting, Prepared};
+use local::Local;
 use memory::Region;
 use product::{DeviceScratch, WorkerScratch};
 use profile::Profile;
@@ -63,6 +67,7 @@ pub struct CpuExecutor {
     /// The steps of each thread group, per phase.
     scripts: Vec<Vec<Script>>,
     arenas: Vec<Region>,
+    local: Local,
     launches: Launches,
     frame: Frame<View>,
     shared: Vec<DeviceScratch>,
@@ -111,6 +116,30 @@ unsafe impl Sync for Own {}
 #[repr(align(128))]
 struct Progress(AtomicUsize);
 
+/// Removes what other ranks do, and lets products share activations.
+fn own_launches(
+    program: &Program,
+    mut launches: Launches,
+    scripts: &[Vec<Script>],
+    share: Option<&Share>,
+) -> Launches {
+    for (phase, scripts) in program.phases.iter().zip(scripts) {
+        for script in scripts {
+            // A launch of another rank prepares nothing here.
+            let runs = |&(queue, i): &(usize, usize)| match phase.queues[queue].steps[i] {
+                Step::Launch(launch) => share.is_none_or(|s| s.runs(launch)),
+                Step::Wait { .. } => false,
+            };
+            let own: Script = script.iter().copied().filter(runs).collect();
+            launches.keep_activations(phase, &own);
+        }
+    }
+    if let Some(share) = share {
+        ranks::keep_own_meetings(program, share, &mut launches);
+    }
+    launches
+}
+
 impl CpuExecutor {
     fn extent(&self, value: Value) -> Option<StoredExtent> {
         *self.extents.get(value.index())?
@@ -126,25 +155,39 @@ impl CpuExecutor {
         weights: &dyn WeightSource,
         options: CpuOptions,
     ) -> Result<CpuExecutor, ExecError> {
-        CpuExecutor::on_rank(program, weights, options, None)
+        CpuExecutor::on_cores(program, weights, options, &CoreSets::default())
     }
 
-    /// Creates an executor as [`Self::new`]. With a seat, it loads and runs only the share of one rank.
+    /// Creates an executor like [`CpuExecutor::new`]. Threads of devices with cores stay on them, and the devices' memory
+    /// is next to them. The results have the same bits.
     ///
     /// # Errors
-    /// Returns the errors of [`Self::new`].
+    /// Returns the errors of [`CpuExecutor::new`], and an error if the process may not use a core.
+    pub fn on_cores(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        options: CpuOptions,
+        cores: &CoreSets,
+    ) -> Result<CpuExecutor, ExecError> {
+        CpuExecutor::on_rank(program, weights, options, (cores, None))
+    }
+
+    /// Creates an executor like [`CpuExecutor::on_cores`]. With a seat, it loads and runs only the share of one rank.
+    ///
+    /// # Errors
+    /// Returns the errors of [`CpuExecutor::on_cores`].
     pub fn on_rank(
         program: Arc<Program>,
         weights: &dyn WeightSource,
         options: CpuOptions,
-        seat: Option<RankSeat>,
+        (cores, seat): (&CoreSets, Option<RankSeat>),
     ) -> Result<CpuExecutor, ExecError> {
         let share = seat.as_ref().map(|s| &s.share);
         let here = |place: Place| share.is_none_or(|s| s.has(place));
         let places = groups(&program, &here);
-        let each = (options.threads / places.len()).max(1);
-        let threads = vec![each; places.len()];
-        let team = Team::of_devices(&threads).map_err(|e| ExecError::Parameter {
+        let cores = cores.of_places(&places);
+        let threads = divide(options.threads, &cores);
+        let mut team = Team::on_cores(&threads, &cores).map_err(|e| ExecError::Parameter {
             what: e.to_string(),
         })?;
         let arenas: Result<Vec<Region>, ExecError> = program
@@ -154,44 +197,28 @@ impl CpuExecutor {
             .collect();
         let mut arenas = arenas?;
         let first_byte = |arena: Arena| arenas[arena.index()].ptr();
-        let mut launches = Launches::new(&program, &first_byte, options)?;
         let phases = program.phases.iter();
         let scripts: Vec<Vec<Script>> = phases
             .map(|p| scripts(&program, p, &places, &here))
             .collect();
-        for (phase, scripts) in program.phases.iter().zip(&scripts) {
-            for script in scripts {
-                // A launch of another rank prepares nothing here.
-                let runs = |&(queue, i): &(usize, usize)| match phase.queues[queue].steps[i] {
-                    Step::Launch(launch) => share.is_none_or(|s| s.runs(launch)),
-                    Step::Wait { .. } => false,
-                };
-                let own: Script = script.iter().copied().filter(runs).collect();
-                launches.keep_activations(phase, &own);
-            }
-        }
+        let launches = Launches::new(&program, &first_byte, options)?;
+        let launches = own_launches(&program, launches, &scripts, share);
         let frame = Frame::new(&program, &launches.slots, |dtype| {
             View::dense(std::ptr::null_mut(), dtype, [0; 4])
         });
-        let first = (0..places.len()).map(|i| i * each).collect();
+        let before = |i: usize| threads[..i].iter().sum();
+        let first = (0..places.len()).map(before).collect();
         let profile = (options.profile).then(|| Profile::new(&program));
         let inputs = host::inputs(&program);
         let outputs = host::outputs(&program);
-        let queues = program
-            .phases
-            .iter()
-            .map(|p| p.queues.len())
-            .max()
-            .unwrap_or(0);
-        let mut team = team;
+        let queues = program.phases.iter().map(|p| p.queues.len()).max();
+        let local = Local::new(&program, &places, &cores);
+        local.place_weights(&arenas, &mut team)?;
         let wanted = |buffer| share.is_none_or(|s| s.uses(&program, buffer));
         load::weights(&program, &mut arenas, (weights, &wanted), &mut team)?;
         let mut extents = host::extents(&program);
         for extent in &mut extents {
             *extent = extent.filter(|e| here(program.arenas[e.arena].place));
-        }
-        if let Some(share) = share {
-            ranks::keep_own_meetings(&program, share, &mut launches);
         }
         let group_of = |place| group_of(&places, place);
         let linked = seat.map(|seat| Linked::new(&program, seat, &launches, &group_of));
@@ -205,11 +232,14 @@ impl CpuExecutor {
                 .map_err(|e| ExecError::Size {
                     what: format!("of the activations of products ({e})"),
                 })?,
-            own: (0..each * places.len()).map(|_| launches.own()).collect(),
-            progress: (0..queues).map(|_| Progress::default()).collect(),
+            own: (0..team.workers()).map(|_| launches.own()).collect(),
+            progress: (0..queues.unwrap_or(0))
+                .map(|_| Progress::default())
+                .collect(),
             scripts,
             team,
             arenas,
+            local,
             launches,
             frame,
             first,
@@ -538,7 +568,10 @@ impl Executor for CpuExecutor {
 
     fn state_mut(&mut self, state: Value) -> Result<Option<&mut [u8]>, ExecError> {
         match self.extent(state) {
-            Some(at) => self.arenas[at.arena].range(at.offset, at.bytes).map(Some),
+            Some(at) => {
+                self.local.place_states(&self.arenas, &mut self.team)?;
+                self.arenas[at.arena].range(at.offset, at.bytes).map(Some)
+            }
             None => Ok(None),
         }
     }
@@ -566,6 +599,7 @@ impl Executor for CpuExecutor {
     }
 
     fn reset_states(&mut self) -> Result<(), ExecError> {
+        self.local.place_states(&self.arenas, &mut self.team)?;
         for (arena, data) in self.arenas.iter_mut().zip(&self.program.arenas) {
             if data.kind == ArenaKind::States {
                 arena.clear();

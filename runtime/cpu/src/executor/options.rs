@@ -7,7 +7,7 @@ use crate::product::Isa;
 /// Options of the CPU executor.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuOptions {
-    /// Total number of threads, at least one per device.
+    /// Total number of threads, at least one per device. Devices with cores take at most one per core.
     pub threads: usize,
     /// Arithmetic options.
     pub options: Options,

@@ -25,6 +25,7 @@ fn with(
         reserve: reserve.as_ref(),
         host_memory: None,
         servers: super::Servers::default(),
+        nodes: &[],
     }
     .machine()
 }

@@ -8,8 +8,10 @@ pub(super) fn devices(all: &[DeviceSpec]) -> Result<Option<String>, Refusal> {
     for (d, device) in all.iter().enumerate() {
         match device.kind {
             DeviceKind::Generic => return Ok(None),
-            DeviceKind::Cpu if all.len() == 1 => return Ok(Some("none".to_owned())),
-            DeviceKind::Cpu => {
+            DeviceKind::Cpu | DeviceKind::Numa(_) if all.len() == 1 => {
+                return Ok(Some("none".to_owned()));
+            }
+            DeviceKind::Cpu | DeviceKind::Numa(_) => {
                 let why = "it splits only among GPUs; a CPU can be a device only of its RPC server";
                 return Err(Refusal::new(why));
             }
@@ -57,7 +59,7 @@ pub(super) fn buffer(all: &[DeviceSpec], d: usize) -> Result<String, Refusal> {
             let before = all[..d].iter().filter(|o| self::backend(o) == backend);
             format!("{backend}{}", before.count())
         }
-        DeviceKind::Cpu => "CPU".to_owned(),
+        DeviceKind::Cpu | DeviceKind::Numa(_) => "CPU".to_owned(),
     })
 }
 
@@ -93,6 +95,8 @@ mod tests {
         assert_eq!(list("2"), Ok(None));
         assert_eq!(list("cuda:1,cuda:0"), Ok(Some("CUDA1,CUDA0".to_owned())));
         assert_eq!(list("cpu"), Ok(Some("none".to_owned())));
+        assert_eq!(list("numa:1"), Ok(Some("none".to_owned())));
+        assert!(list("numa:0,numa:1").is_err());
         assert!(list("cuda:0,cuda:0").is_err() && list("cpu,cuda:0").is_err());
     }
 
