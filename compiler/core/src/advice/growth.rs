@@ -34,7 +34,8 @@ pub(super) fn growth(
         SplitMode::Tensor => SplitMode::Tensor,
         _ => SplitMode::Layer,
     };
-    if base.tensor_split.is_some() {
+    let on_machines = base.devices.iter().any(|d| d.machine.is_some());
+    if base.tensor_split.is_some() || on_machines {
         return None;
     }
     let first = (base.devices.len() + 1..=MAX_DEVICES).find(|&n| suffice(base, n, units, taken))?;
@@ -90,7 +91,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
         out.topology.devices.push(topology.device(largest).clone());
         // A device that shares the machine's memory cannot be added.
         if topology.pool_of(largest).is_some() {
-            out.topology.away.push(d);
+            out.topology.machines.put_apart(d);
             out.topology.link = Link::network();
         }
     }

@@ -245,6 +245,7 @@ const MODULES: [(&str, &[&str]); 27] = [
             "buffers",
             "assemble",
             "footprint",
+            "link_bytes",
             "bits",
         ],
     ),
@@ -659,7 +660,7 @@ const MODULES: [(&str, &[&str]); 27] = [
     ),
 ];
 
-const PASSES: [(&str, &[&str]); 21] = [
+const PASSES: [(&str, &[&str]); 22] = [
     ("gcd", &[]),
     ("users", &[]),
     ("lookahead", &[]),
@@ -685,6 +686,7 @@ const PASSES: [(&str, &[&str]); 21] = [
     ("buffers", &["layout", "schedule", "users"]),
     ("assemble", &["buffers", "cover", "layout", "schedule"]),
     ("footprint", &["assemble", "buffers"]),
+    ("link_bytes", &["machine"]),
     ("bits", &[]),
 ];
 
