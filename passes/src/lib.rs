@@ -18,8 +18,8 @@
 //!
 //! [`assemble()`] runs the last four.
 //!
-//! [`machine`] has the cost model, [`layers`] finds alike layers, and [`footprint`] computes bytes of memory and
-//! transfers. The verifier of `tpc-ir` checks every graph by the ops' rules alone. The proof does not import the
+//! [`machine`] has the cost model, [`layers`] finds alike layers, [`footprint`] computes bytes of memory and
+//! transfers, and [`link_bytes`] the bytes between machines. The verifier of `tpc-ir` checks every graph by the ops' rules alone. The proof does not import the
 //! planner.
 
 mod assemble;
@@ -33,6 +33,7 @@ pub mod footprint;
 mod gcd;
 pub mod layers;
 pub mod layout;
+pub mod link_bytes;
 mod lookahead;
 pub mod lower;
 pub mod machine;

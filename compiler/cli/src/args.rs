@@ -33,8 +33,9 @@ use tpc_models::GraphResult;
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementArgs {
-    /// Devices: a count, cards such as `2x3090`, a list such as `cuda:0,cuda:1`, or `numa` for this machine's NUMA nodes;
-    /// `tpc plan` compares several --devices [default: all of --topology, else one; run and bench: the CPU].
+    /// Devices: a count, cards such as `2x3090`, a list such as `cuda:0,cuda:1`, `numa` for this machine's NUMA nodes, or
+    /// machines such as `2*8xH100-SXM@ib-ndr`; `tpc plan` compares several --devices [default: all of --topology, else
+    /// one; run and bench: the CPU].
     #[arg(long, value_name = "SPEC", allow_negative_numbers = true, value_parser = values::devices())]
     devices: Vec<Parsed<DeviceLists>>,
     /// Topology file: devices and links of a machine; --devices may name its devices.

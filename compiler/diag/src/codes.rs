@@ -193,8 +193,12 @@ tpc_ir::codes! {
     LINK_ASSUMED = note(
         "TPC0441",
         "links between cards are assumed",
-        "A bridge (NVLink, Infinity Fabric) may join these cards. The plan assumes PCI Express.",
+        "A bridge (NVLink, Infinity Fabric) may join these cards, and a fast network these machines. The plan assumes \
+         PCI Express between cards and Ethernet of 10 Gbit/s between machines.",
     )
     .example("`--devices 2x3090`.")
-    .cure("state the link with `--link nvlink`, `--link pcie-p2p` or `--link pcie`, or in a topology file.");
+    .cure(
+        "state the link with `--link nvlink`, `--link pcie-p2p` or `--link pcie`, the network with `--devices \
+         2*8xH100-SXM@ib-ndr`, or both in a topology file."
+    );
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use tpc_artefact::Artefact;
 use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{CacheSizes, CompiledModel, ModelSize, SequenceCells, compile};
-use tpc_core::placement::{DeviceKind, Placement, spell_devices};
+use tpc_core::placement::{DeviceKind, Placement};
 use tpc_core::report::BitsReport;
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_diag::{Diagnostic, codes};
@@ -250,7 +250,7 @@ impl PreparedModel {
             name: summary.name.clone(),
             size: compiled.size,
             split_mode: compiled.mode.name().to_owned(),
-            devices: spell_devices(&placement.devices),
+            devices: placement.device_words(),
             cache_types: [placement.cache_type_k, placement.cache_type_v].map(|t| t.to_string()),
             kinds: placement.devices.iter().map(|d| d.kind).collect(),
             executor: None,

@@ -21,7 +21,7 @@ impl Topology {
 
     /// True if a device is not in the host's machine.
     pub fn is_remote(&self, device: usize) -> bool {
-        self.away.contains(&device)
+        self.machines.of_device(device) != 0
     }
 
     /// Returns the memory pool of the host and those of the first `devices` that share its memory, if any.
@@ -86,7 +86,7 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::super::DeviceProfile;
+    use super::super::{DeviceProfile, Link, Machines};
     use super::*;
 
     const GB: f64 = 1e9;
@@ -134,12 +134,12 @@ mod tests {
             profile(100.0, Some(100.0)),
             profile(100.0, Some(100.0)),
         ]);
-        m.away = vec![0];
+        m.machines = Machines::new(vec![1, 0], Link::network());
         assert_eq!(m.host_pool(2).map(|p| p.devices), Some(vec![1]));
         let gb = |n: u64| n * GB as u64;
         assert!(m.has_room(&[gb(100), gb(60)], gb(40)));
         assert!(!m.has_room(&[gb(60), gb(100)], gb(40)));
-        m.away = vec![0, 1];
+        m.machines = Machines::new(vec![1, 2], Link::network());
         assert!(!m.host_is_shared(2) && m.host_pool(2).is_none());
     }
 

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Calibration, CardClass, Engine};
+use super::{Calibration, CardClass, Engine, Link, Machines, PairLink};
 
 /// The kind of a device's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -69,127 +69,6 @@ fn is_zero(bytes: &f64) -> bool {
     *bytes == 0.0
 }
 
-/// The kind of link between two places, fastest first.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema,
-)]
-pub enum LinkKind {
-    /// A switch between all devices: NVSwitch, or an MI300X board's fabric.
-    #[serde(rename = "nvswitch")]
-    NvSwitch,
-    /// Direct links between devices: NVLink, Infinity Fabric.
-    #[serde(rename = "nvlink")]
-    NvLink,
-    /// PCI Express between devices.
-    #[serde(rename = "pcie-p2p")]
-    PciePeer,
-    /// PCI Express through host memory, for devices without peer copies.
-    #[serde(rename = "pcie")]
-    PcieHost,
-    /// A network between machines.
-    #[serde(rename = "network")]
-    Network,
-    /// Unknown: only bandwidth and latency are given.
-    #[default]
-    #[serde(rename = "unstated")]
-    Unstated,
-}
-
-impl LinkKind {
-    /// The kinds that users can state.
-    pub const STATED: [LinkKind; 5] = [
-        LinkKind::NvSwitch,
-        LinkKind::NvLink,
-        LinkKind::PciePeer,
-        LinkKind::PcieHost,
-        LinkKind::Network,
-    ];
-
-    /// Returns the name in options, files and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LinkKind::NvSwitch => "nvswitch",
-            LinkKind::NvLink => "nvlink",
-            LinkKind::PciePeer => "pcie-p2p",
-            LinkKind::PcieHost => "pcie",
-            LinkKind::Network => "network",
-            LinkKind::Unstated => "unstated",
-        }
-    }
-
-    /// True if the link is separate from PCI Express.
-    pub const fn is_fabric(self) -> bool {
-        matches!(self, LinkKind::NvSwitch | LinkKind::NvLink)
-    }
-
-    /// Returns the default latency in microseconds.
-    pub const fn latency_us(self) -> f64 {
-        match self {
-            LinkKind::NvSwitch | LinkKind::NvLink => 8.0,
-            LinkKind::PciePeer => 12.0,
-            LinkKind::PcieHost => 25.0,
-            LinkKind::Network => 50.0,
-            LinkKind::Unstated => 10.0,
-        }
-    }
-}
-
-/// The speed of a link between two places.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Link {
-    /// Bytes per second in each direction.
-    pub bandwidth: f64,
-    /// Microseconds before the first byte arrives.
-    pub latency_us: f64,
-    /// The kind.
-    pub kind: LinkKind,
-}
-
-impl Link {
-    /// Returns a link of unstated kind, with bytes per second and microseconds of latency.
-    pub const fn new(bandwidth: f64, latency_us: f64) -> Link {
-        Link {
-            bandwidth,
-            latency_us,
-            kind: LinkKind::Unstated,
-        }
-    }
-
-    /// Returns a link with its kind's default latency.
-    pub const fn of(kind: LinkKind, bandwidth: f64) -> Link {
-        Link {
-            bandwidth,
-            latency_us: kind.latency_us(),
-            kind,
-        }
-    }
-
-    /// Returns the default network: 10 Gbit/s Ethernet.
-    pub const fn network() -> Link {
-        Link::of(LinkKind::Network, 10e9 / 8.0)
-    }
-
-    /// Returns the link equivalent to two links in series: the smaller bandwidth, the longer latency, the slower kind.
-    pub fn bottleneck(self, other: Link) -> Link {
-        Link {
-            bandwidth: self.bandwidth.min(other.bandwidth),
-            latency_us: self.latency_us.max(other.latency_us),
-            kind: self.kind.max(other.kind),
-        }
-    }
-}
-
-/// A link between two given devices.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct PairLink {
-    /// One device's position.
-    pub a: usize,
-    /// The other device's position.
-    pub b: usize,
-    /// The link.
-    pub link: Link,
-}
-
 /// The machine that a plan is for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topology {
@@ -203,9 +82,9 @@ pub struct Topology {
     pub host: DeviceProfile,
     /// The link between the host and each device.
     pub host_link: Link,
-    /// Positions of devices in other machines than the host.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub away: Vec<usize>,
+    /// The machine of each device, and the network between machines.
+    #[serde(skip_serializing_if = "Machines::is_one")]
+    pub machines: Machines,
     /// The machine's calibration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,
@@ -252,11 +131,12 @@ const fn within(bandwidth: f64) -> Link {
 }
 
 impl Topology {
-    /// Returns the default topology of an unspecified machine, with a CPU for each `true`. The CPUs share the host's
-    /// memory and cores evenly.
-    pub fn for_unnamed_machine(processors: &[bool]) -> Topology {
+    /// Returns the default topology of unspecified machines, with a CPU for each `true`. The CPUs of a machine share its
+    /// host's memory and cores evenly.
+    pub fn for_unnamed_machines(processors: &[bool], machines: &Machines) -> Topology {
         let mut out = Topology::default();
-        let count = processors.iter().filter(|p| **p).count();
+        let all: Vec<usize> = (0..processors.len()).filter(|&d| processors[d]).collect();
+        let count = machines.group(&all).iter().map(Vec::len).max().unwrap_or(0);
         if count == 0 {
             return out;
         }
@@ -270,7 +150,7 @@ impl Topology {
             false => other.clone(),
         };
         out.devices = processors.iter().map(profile).collect();
-        if count == processors.len() {
+        if all.len() == processors.len() {
             out.link = within(out.host.bandwidth);
             out.host_link = out.link;
         }
@@ -318,7 +198,7 @@ impl Default for Topology {
             links: Vec::new(),
             host: DeviceProfile::host(USUAL_HOST.0),
             host_link: default_host_link(),
-            away: Vec::new(),
+            machines: Machines::default(),
             calibration: None,
         }
     }
@@ -335,13 +215,35 @@ impl Topology {
         &self.devices[rank.min(self.devices.len() - 1)]
     }
 
-    /// Returns the link between two devices.
+    /// Returns the link between two devices: the stated link of the pair, else the network between their machines, else
+    /// the link within a machine.
     pub fn link_between(&self, a: usize, b: usize) -> Link {
         let stated = self
             .links
             .iter()
             .find(|p| (p.a, p.b) == (a, b) || (p.a, p.b) == (b, a));
-        stated.map_or(self.link, |p| p.link)
+        let machine = |d| self.machines.of_device(d);
+        match stated {
+            Some(pair) => pair.link,
+            None if machine(a) != machine(b) => self.machines.network(),
+            None => self.link,
+        }
+    }
+
+    /// Returns the same machines with another network in place of the present one.
+    #[must_use]
+    pub fn with_network(&self, network: Link) -> Topology {
+        let before = self.machines.network();
+        let renew = |link: &mut Link| {
+            if *link == before {
+                *link = network;
+            }
+        };
+        let mut out = self.clone();
+        renew(&mut out.link);
+        out.links.iter_mut().for_each(|p| renew(&mut p.link));
+        out.machines = self.machines.with_network(network);
+        out
     }
 
     /// Returns the slowest link between neighbours in a ring of these devices.

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tpc_ir::factor::Var;
+use tpc_ir::op::Collective;
 use tpc_ir::{Bindings, Budget, Class, Dim, Group, Op, Value};
 
 use super::layer_group::{LayerGroup, Signature};
@@ -9,7 +10,7 @@ use super::price::Pricer;
 use super::search::search;
 use super::{Choice, PlanRequest, PlannedGraph};
 use crate::factors::propagate;
-use crate::machine::all_reduce_us;
+use crate::machine::Participants;
 
 /// The cost of an assignment in the affected layer groups.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -214,7 +215,7 @@ impl<'a> Alternatives<'a> {
         let selection = Choice::from_options(set.iter().map(|&o| o.clone()));
         let flow = propagate(p.facts, &group.insts, &selection).ok()?;
         let n = p.device_weights.len();
-        let link = p.topology.slowest_ring_link(p.devices);
+        let participants = Participants::of(p.topology, p.devices);
         let us = |batch: &Bindings| {
             let busiest = (0..n)
                 .map(|rank| {
@@ -235,7 +236,8 @@ impl<'a> Alternatives<'a> {
                 Op::Norm(norm) => size(graph.inst(i).results[0], Some(norm.kind.stats())),
                 _ => 0.0,
             });
-            let collectives: f64 = sums.chain(norms).map(|b| all_reduce_us(link, n, b)).sum();
+            let reduced = |bytes| participants.roofline_us(Collective::AllReduce, bytes);
+            let collectives: f64 = sums.chain(norms).map(reduced).sum();
             busiest + collectives
         };
         let price = p.price(group, set)?;

@@ -10,7 +10,9 @@ use super::layer_group::{LayerGroup, Signature};
 use super::price::Pricer;
 use super::timeline::transfer;
 use super::{Breakdown, ModelKind, PlanRequest, PlannedGraph, SplitOption};
-use crate::machine::{EngineProfile, Kernel, KernelKind, Regime, Ring, Speed, Topology, Way};
+use crate::machine::{
+    EngineProfile, Kernel, KernelKind, Participants, Regime, Speed, Topology, Way,
+};
 use crate::place::group_of;
 
 /// The maximum bytes of weights that a small model reads per token.
@@ -220,9 +222,11 @@ impl Bill {
                 }
             }
         }
+        let stages = self.devices.iter();
+        let participants: Vec<_> = stages.map(|d| Participants::of(topology, d)).collect();
         for x in &self.exchanges {
-            let ring = Ring::of(topology, &self.devices[x.stage]);
-            rest.collectives_us += profile.collective_us(x.collective, ring, x.bytes);
+            let on = participants[x.stage];
+            rest.collectives_us += profile.collective_us(x.collective, on, x.bytes);
         }
         for m in &self.moves {
             match (m.input, m.host) {

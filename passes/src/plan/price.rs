@@ -9,9 +9,10 @@ use tpc_ir::{
 use super::PlanRequest;
 use super::layer_group::LayerGroup;
 use super::options::SplitOption;
+use super::timeline::positions;
 use crate::factors::{GraphFacts, Selection, Summand, propagate};
 use crate::machine::{
-    DeviceProfile, ExpertLoad, Kernel, Parts, Topology, Workload, collective_us, kernel,
+    Crossing, DeviceProfile, ExpertLoad, Kernel, Participants, Parts, Topology, Workload, kernel,
     roofline_us, work,
 };
 
@@ -244,12 +245,22 @@ impl<'a> Pricer<'a> {
         if !arrives && rank > 0 && part >= whole {
             return 0.0;
         }
-        let other = if arrives { from } else { to };
-        let link = match self.facts.graph.value(other).place {
+        let graph = self.facts.graph;
+        let other = graph.value(if arrives { from } else { to }).place;
+        let local = match other {
             Place::Host => self.topology.host_link,
             Place::Device(_) | Place::Group(_) => self.topology.link,
         };
-        let bytes = part * self.facts.graph.value(here).ty.dtype.element_bytes();
+        let bytes = part * graph.value(here).ty.dtype.element_bytes();
+        let others = positions(graph, other);
+        let ends: [&[usize]; 2] = match arrives {
+            true => [&others, self.devices],
+            false => [self.devices, &others],
+        };
+        let (link, bytes) = match Crossing::of(self.topology, ends) {
+            Some(crossing) => (crossing.link, bytes * crossing.sharers() as f64),
+            None => (local, bytes),
+        };
         link.latency_us + bytes / link.bandwidth * 1e6
     }
 
@@ -295,7 +306,6 @@ impl<'a> Pricer<'a> {
     /// Returns the price of an assignment in a layer group; `None` if the assignment is not possible.
     pub fn price(&self, group: &LayerGroup, assignment: &[&SplitOption]) -> Option<Price> {
         let flow = propagate(self.facts, &group.insts, &Trial(assignment)).ok()?;
-        let n = self.device_weights.len();
         let (dec, pre) = (&self.workload.decode, &self.workload.prefill);
         let mut busiest = 0.0_f64;
         let prompt = Workload::PROMPT_WEIGHT / self.workload.ubatch();
@@ -306,7 +316,7 @@ impl<'a> Pricer<'a> {
                 busiest = busiest.max(each.sum());
             }
         }
-        let link = self.topology.slowest_ring_link(self.devices);
+        let participants = Participants::of(self.topology, self.devices);
         let mut collective = (0.0, 0.0);
         // A reduction carries the whole value; statistics of a norm have `stats` numbers per row.
         let mut add = |kind: Collective, v: Value, stats: Option<u64>| {
@@ -314,7 +324,7 @@ impl<'a> Pricer<'a> {
             for (b, weight) in [(dec, 1.0), (pre, prompt)] {
                 let part = stats.map_or(1.0, |s| s as f64 / self.graph_rows(v, b));
                 let bytes = 4.0 * self.elements(v, &[], 0, b) * part;
-                us += weight * collective_us(kind, link, n, bytes);
+                us += weight * participants.roofline_us(kind, bytes);
             }
             collective.0 += us.min(self.collective_cap);
             collective.1 += us;

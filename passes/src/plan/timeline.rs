@@ -3,8 +3,8 @@ use tpc_ir::{Bindings, Graph, Inst, InstData, Op, Place, TensorType, Value};
 
 use super::PlanRequest;
 use crate::machine::{
-    DeviceProfile, EngineProfile, ExpertLoad, Parts, Regime, Ring, Speed, collective_us, copy_us,
-    kernel, roofline_us, work,
+    DeviceProfile, EngineProfile, ExpertLoad, Participants, Parts, Regime, Speed, copy_us, kernel,
+    roofline_us, work,
 };
 use crate::place::group_of;
 
@@ -101,7 +101,8 @@ fn engine_us(
         (OpCategory::Collective(collective), [Place::Group(g), _]) => {
             let devices = &request.layer_placement.stages[g.index()];
             let bytes = bytes.first().copied().unwrap_or(0) as f64;
-            profile.collective_us(collective, Ring::of(&request.topology, devices), bytes)
+            let participants = Participants::of(&request.topology, devices);
+            profile.collective_us(collective, participants, bytes)
         }
         (_, ends) if ends.contains(&Place::Host) => us + profile.host_us,
         _ => us + profile.handover_us,
@@ -161,12 +162,7 @@ pub(super) fn transfer(
         let devices = &request.layer_placement.stages[stage];
         let bytes = sharded.value(data.operands[0]).ty.bytes(batch).unwrap_or(0);
         return Some(Transfer {
-            us: collective_us(
-                collective,
-                request.topology.slowest_ring_link(devices),
-                devices.len(),
-                bytes as f64,
-            ),
+            us: Participants::of(&request.topology, devices).roofline_us(collective, bytes as f64),
             bytes: vec![bytes],
         });
     }
@@ -187,9 +183,10 @@ fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Binding
     };
     let (sent, received) = (parts(from), parts(to));
     let largest = |parts: &[u64]| parts.iter().copied().max();
+    let ends = [source.place, target.place].map(|place| positions(sharded, place));
     let us = copy_us(
         &request.topology,
-        [source.place, target.place],
+        [&ends[0], &ends[1]],
         [largest(&sent), largest(&received)],
         matches!(sharded.def_op(from), Op::Input(_)),
     );
@@ -200,6 +197,15 @@ fn copy(sharded: &Graph, request: &PlanRequest, data: &InstData, batch: &Binding
         (_, false) => sent[..sent.len().min(1)].to_vec(),
     };
     Transfer { us, bytes }
+}
+
+/// Returns the positions of a place's devices; an empty list for the host.
+pub(super) fn positions(graph: &Graph, place: Place) -> Vec<usize> {
+    match place {
+        Place::Host => Vec::new(),
+        Place::Device(d) => vec![d.index()],
+        Place::Group(g) => graph.group(g).devices.iter().map(|d| d.index()).collect(),
+    }
 }
 
 struct DeviceInst<'a> {

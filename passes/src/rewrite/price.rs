@@ -5,7 +5,7 @@ use tpc_ir::{Bindings, Op, Place, TensorType};
 
 use super::analysis::{ShardedType, Table};
 use crate::machine::{
-    ExpertLoad, Parts, Topology, Workload, collective_us, copy_us, roofline_us, work,
+    ExpertLoad, Participants, Parts, Topology, Workload, copy_us, roofline_us, work,
 };
 
 /// The machine and the batches for prices.
@@ -59,14 +59,9 @@ impl<'a> Prices<'a> {
         };
         match applied.op.category() {
             OpCategory::Collective(collective) => {
-                let devices = devices(place);
+                let participants = Participants::of(topology, &devices(place));
                 let bytes = applied.operands[0].ty.bytes(batch).unwrap_or(0);
-                collective_us(
-                    collective,
-                    topology.slowest_ring_link(&devices),
-                    devices.len(),
-                    bytes as f64,
-                )
+                participants.roofline_us(collective, bytes as f64)
             }
             OpCategory::Copy => {
                 let largest = |o: &ShardedType| {
@@ -79,7 +74,8 @@ impl<'a> Prices<'a> {
                 };
                 let (from, to) = (applied.operands[0], &applied.results[0]);
                 let parts = [largest(from), largest(to)];
-                copy_us(topology, [from.place, to.place], parts, applied.of_input)
+                let ends = [devices(from.place), devices(to.place)];
+                copy_us(topology, [&ends[0], &ends[1]], parts, applied.of_input)
             }
             OpCategory::Stored
             | OpCategory::Input

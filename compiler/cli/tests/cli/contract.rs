@@ -157,6 +157,42 @@ fn machine(json: &Json, devices: usize) {
     }
 }
 
+#[test]
+fn plans_for_several_machines_have_their_own_keys() {
+    let ran = plan(
+        SMALL,
+        "--devices 2*2x3090@10gbe -sm tensor -c 4096 --format json",
+    );
+    let json: Json = serde_json::from_str(&ran.stdout).unwrap();
+    let cluster = &json["cluster"];
+    keys(
+        cluster,
+        &[
+            "division",
+            "token",
+            "prompt_token",
+            "network_limits",
+            "faster",
+        ],
+    );
+    strings(cluster, &["division"]);
+    assert!(cluster["network_limits"].is_boolean());
+    for part in ["token", "prompt_token"] {
+        keys(&cluster[part], &["between", "inside"]);
+        let between = cluster[part]["between"].as_array().unwrap();
+        for pair in between {
+            keys(pair, &["from", "to", "bytes"]);
+            numbers(pair, &["from", "to", "bytes"]);
+        }
+    }
+    for faster in cluster["faster"].as_array().unwrap() {
+        keys(faster, &["network", "decode_tps", "prompt_tps"]);
+    }
+    let network = &json["machine"]["network"];
+    keys(network, &["name", "link"]);
+    assert!(json["machine"]["machines"].is_array());
+}
+
 #[track_caller]
 fn commands(json: &Json) {
     let all = [

@@ -13,6 +13,7 @@ mod captures;
 #[cfg(target_os = "linux")]
 mod cards;
 mod cells;
+mod cluster;
 mod commands;
 mod contract;
 mod cures;

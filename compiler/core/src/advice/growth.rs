@@ -34,9 +34,9 @@ pub(super) fn growth(
         SplitMode::Tensor => SplitMode::Tensor,
         _ => SplitMode::Layer,
     };
-    let is_node = |d: &DeviceSpec| matches!(d.kind, DeviceKind::Numa(_));
+    let is_fixed = |d: &DeviceSpec| d.machine.is_some() || matches!(d.kind, DeviceKind::Numa(_));
     // A machine cannot get more NUMA nodes.
-    if base.tensor_split.is_some() || base.devices.iter().any(is_node) {
+    if base.tensor_split.is_some() || base.devices.iter().any(is_fixed) {
         return None;
     }
     let first = (base.devices.len() + 1..=MAX_DEVICES).find(|&n| suffice(base, n, units, taken))?;
@@ -93,7 +93,7 @@ pub(super) fn extend(base: &Placement, n: usize) -> Placement {
         out.topology.devices.push(topology.device(largest).clone());
         // A device that shares the machine's memory cannot be added.
         if topology.pool_of(largest).is_some() {
-            out.topology.away.push(d);
+            out.topology.machines.put_apart(d);
             out.topology.link = Link::network();
         }
     }

@@ -2,6 +2,7 @@ use tpc_gguf::GgufFile;
 use tpc_ir::{Device, Place};
 use tpc_models::Drafting;
 use tpc_passes::footprint::Footprint;
+use tpc_passes::machine::Machines;
 
 use super::header::{Blocks, Keys, block, blocks, cache, weights};
 use super::{Draft, ExtraFileMemory, Part};
@@ -72,7 +73,7 @@ fn own_placement(draft: &Draft, ctx_size: u64, placement: &Placement) -> (Placem
         .map(|&d| topology.device(d).clone())
         .collect();
     out.topology.links.clear();
-    out.topology.away.clear();
+    out.topology.machines = Machines::default();
     if let Some(shares) = &mut out.tensor_split {
         shares.truncate(positions.len());
     }

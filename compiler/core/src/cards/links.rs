@@ -58,15 +58,15 @@ pub fn between_cards(a: (&Card, usize), b: (&Card, usize), way: Option<LinkKind>
     pcie(a.0, b.0, kind)
 }
 
-/// Finds the most common link between `devices` devices, and the pairs with another link. Prefers the slower of equally
+/// Finds the most common link between pairs of devices, and the pairs with another link. Prefers the slower of equally
 /// common links. `alone` is the link of a single device.
 pub fn most_common(
-    devices: usize,
+    pairs: &[(usize, usize)],
     pair: &dyn Fn(usize, usize) -> Link,
     alone: Link,
 ) -> (Link, Vec<PairLink>) {
     let mut counts: Vec<(Link, usize)> = Vec::new();
-    for (i, j) in pairs(devices) {
+    for &(i, j) in pairs {
         let link = pair(i, j);
         match counts.iter_mut().find(|(l, _)| *l == link) {
             Some((_, n)) => *n += 1,
@@ -74,25 +74,21 @@ pub fn most_common(
         }
     }
     let common = counts.iter().max_by_key(|(l, n)| (*n, l.kind));
-    apart_from(devices, pair, common.map_or(alone, |(l, _)| *l))
+    apart_from(pairs, pair, common.map_or(alone, |(l, _)| *l))
 }
 
-/// Returns a link, and the pairs of `devices` devices with another link.
+/// Returns a link, and the pairs with another link.
 pub fn apart_from(
-    devices: usize,
+    pairs: &[(usize, usize)],
     pair: &dyn Fn(usize, usize) -> Link,
     common: Link,
 ) -> (Link, Vec<PairLink>) {
-    let all = pairs(devices).map(|(a, b)| PairLink {
+    let all = pairs.iter().map(|&(a, b)| PairLink {
         a,
         b,
         link: pair(a, b),
     });
     (common, all.filter(|p| p.link != common).collect())
-}
-
-fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..devices).flat_map(move |i| (i + 1..devices).map(move |j| (i, j)))
 }
 
 #[cfg(test)]
@@ -118,7 +114,9 @@ mod tests {
         let pair =
             |i: usize, j: usize| between_cards((cards[i], before(i)), (cards[j], before(j)), way);
         let alone = between_cards((cards[0], 0), (cards[0], 1), way);
-        most_common(cards.len(), &pair, alone)
+        let n = cards.len();
+        let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+        most_common(&pairs.collect::<Vec<_>>(), &pair, alone)
     }
 
     #[test]

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use tpc_ir::program::BatchShape;
 use tpc_ir::{Bindings, Budget, Op, Place, Verified, stage};
 use tpc_passes::footprint::Footprint;
-use tpc_passes::plan::{Choice, Estimate, PlanRequest, PlannedGraph};
+use tpc_passes::machine::Link;
+use tpc_passes::plan::{Choice, Estimate, PlanRequest, PlannedGraph, estimate};
 use tpc_passes::prove::{Proof, Refutation, RefutationReason};
 use tpc_passes::rewrite::Report as RewriteReport;
 
@@ -60,6 +61,13 @@ impl CompiledModel {
     /// Returns the device of an unsplit model.
     pub fn main_device(&self) -> Option<usize> {
         main_device(self.mode, &self.resolved.layer_placement.stages)
+    }
+
+    /// Estimates the times of this plan with another network between machines.
+    pub(crate) fn estimate_over(&self, network: Link) -> Estimate {
+        let mut request = self.request.clone();
+        request.topology = request.topology.with_network(network);
+        estimate(&self.planned, &self.sharded, &request)
     }
 
     /// Returns TPC0391 if the programs are not proved.

@@ -83,10 +83,7 @@ impl PlanInput {
             }
             None => true,
         });
-        // Plans of groups take longest, so skip groups that cannot fit.
-        all.retain(|way| {
-            way.mode != SplitMode::Hybrid || self.may_fit(placement, &overridden, way)
-        });
+        self.retain_fitting(&mut all, placement, &overridden);
         let count = all.len();
         let is_plain = |way: &Way| way.mode != SplitMode::Hybrid;
         let (plain, mut groups): (Vec<Way>, Vec<Way>) = all.into_iter().partition(is_plain);
@@ -131,7 +128,11 @@ impl PlanInput {
             && self.model.summary.arch != CAPTURE
             && !placement.kv_on_host;
         if auto {
-            let shares = |way: &&Way| way.stages.iter().any(|s| self.shares_heads(s.len() as u64));
+            // Plans by cells take longest, so several machines have them only for whole machines.
+            let whole = |way: &Way| !placement.is_cluster() || way.has_whole_machines(placement);
+            let shares = |way: &&Way| {
+                whole(way) && way.stages.iter().any(|s| self.shares_heads(s.len() as u64))
+            };
             let more: Vec<Way> = (out.iter().filter(shares))
                 .filter_map(Way::by_cells)
                 .collect();
@@ -170,6 +171,30 @@ impl PlanInput {
 
     pub(crate) fn refuses(&self, engine: Engine, placement: &Placement, way: &Way) -> bool {
         way.mode == SplitMode::Tensor && tensor_limit(engine, &self.model, placement).is_some()
+    }
+
+    /// Removes ways that cannot fit. Plans of groups take longest, so groups are always removed. Several machines have
+    /// many devices, so all ways are removed unless none fits.
+    fn retain_fitting(
+        &self,
+        ways: &mut Vec<Way>,
+        placement: &Placement,
+        overridden: &OverriddenPlaces,
+    ) {
+        let on_machines = placement.is_cluster();
+        let is_group = |way: &Way| way.mode == SplitMode::Hybrid;
+        let fitting: Vec<bool> = (ways.iter())
+            .map(|way| {
+                let checked = on_machines || is_group(way);
+                !checked || self.may_fit(placement, overridden, way)
+            })
+            .collect();
+        let none_fits = !fitting.contains(&true);
+        let mut fitting = fitting.into_iter();
+        ways.retain(|way| {
+            let fits = fitting.next().unwrap_or(true);
+            fits || none_fits && !is_group(way)
+        });
     }
 
     /// True if the devices have room for the weights and states of a way.
@@ -356,17 +381,17 @@ fn preferred_position(found: &[(RankedStrategy, f64)], candidates: &[Candidate])
         let error = of(*i).estimate.error.max(best.estimate.error);
         of(*i).fits && found[*i].1 <= found[0].1 * (1.0 + error)
     };
-    let is_hybrid = |i: usize| of(i).mode == SplitMode::Hybrid;
+    let is_group = |i: usize| found[i].0.strategy.is_group();
     // A strategy without groups wins against groups, so groups are not its rivals.
     let rivals =
-        |i: usize| (0..found.len()).filter(move |&j| j != i && (is_hybrid(i) || !is_hybrid(j)));
+        |i: usize| (0..found.len()).filter(move |&j| j != i && (is_group(i) || !is_group(j)));
     let beaten = |i: usize| rivals(i).any(|j| beats(of(j), of(i)) || needs_no_cells(of(j), of(i)));
     let equals: Vec<usize> = (0..found.len()).filter(equal).collect();
     let single = |&&i: &&usize| of(i).mode == SplitMode::None && of(i).filled <= ENOUGH;
     if let Some(&single) = equals.iter().find(single) {
         return single;
     }
-    let key = |i: &usize| (beaten(*i), is_hybrid(*i), of(*i).fullest);
+    let key = |i: &usize| (beaten(*i), is_group(*i), of(*i).fullest);
     equals.into_iter().min_by_key(key).unwrap_or(0)
 }
 

@@ -15,6 +15,19 @@ pub(super) struct Strategy {
     pub(super) request: PlanRequest,
 }
 
+impl Strategy {
+    /// True if the strategy has groups of devices that a simpler strategy lacks: in one machine, layers of groups; on
+    /// several machines, tensors split between machines.
+    pub(super) fn is_group(&self) -> bool {
+        let machines = &self.request.topology.machines;
+        let stages = &self.request.layer_placement.stages;
+        match machines.is_one() {
+            true => self.mode == SplitMode::Hybrid,
+            false => stages.iter().any(|stage| machines.group(stage).len() > 1),
+        }
+    }
+}
+
 pub(super) fn main_device(mode: SplitMode, stages: &[Vec<usize>]) -> Option<usize> {
     match (mode, stages) {
         (SplitMode::None, [only]) => only.first().copied(),
@@ -48,6 +61,12 @@ impl Way {
             stages,
             cells: false,
         }
+    }
+
+    /// True if each stage has all devices of a machine, or all devices.
+    pub(super) fn has_whole_machines(&self, placement: &Placement) -> bool {
+        let all: Vec<usize> = (0..placement.devices.len()).collect();
+        self.stages.len() == 1 || self.stages == placement.topology.machines.group(&all)
     }
 
     /// Returns this way with KV caches divided by cells; `None` if devices do not share tensors.
@@ -86,13 +105,13 @@ fn ways_by_heads(placement: &Placement) -> Vec<Way> {
         SplitMode::None => vec![none(placement.main_device.unwrap_or(0))],
         SplitMode::Layer => vec![layer()],
         SplitMode::Tensor => vec![tensor()],
-        SplitMode::Hybrid => hybrids(n),
+        SplitMode::Hybrid => hybrids(placement),
         SplitMode::Auto => {
             let main = placement.main_device.unwrap_or_else(|| roomiest(placement));
             let mut out = vec![tensor(), layer(), none(main)];
             // Only tpc supports groups in sequence.
             if placement.engine == Engine::Tpc {
-                out.extend(hybrids(n));
+                out.extend(hybrids(placement));
             }
             out
         }
@@ -110,15 +129,64 @@ fn roomiest(placement: &Placement) -> usize {
         .unwrap_or(0)
 }
 
-fn hybrids(n: usize) -> Vec<Way> {
-    (2..n)
-        .filter(|size| n.is_multiple_of(*size))
-        .map(|size| {
-            let stages = (0..n / size).map(|g| (g * size..(g + 1) * size).collect());
-            let name = format!("layer of {} × tensor of {size}", n / size);
-            Way::new(SplitMode::Hybrid, name, stages.collect())
-        })
-        .collect()
+/// Lists the ways with layers per group of devices, and tensors split within groups. In one machine, groups have any
+/// equal size.
+fn hybrids(placement: &Placement) -> Vec<Way> {
+    let n = placement.devices.len();
+    let devices: Vec<usize> = (0..n).collect();
+    let machines = placement.topology.machines.group(&devices);
+    let divisions = match machines.as_slice() {
+        [_] => (2..n)
+            .filter(|size| n.is_multiple_of(*size))
+            .map(|size| devices.chunks(size).map(<[usize]>::to_vec).collect())
+            .collect(),
+        _ => groups_of_machines(&machines),
+    };
+    divisions.into_iter().map(hybrid).collect()
+}
+
+/// Lists the groups to compare on several machines: each machine, half of each machine, and joined machines. No group
+/// has a part of a machine and devices of another.
+fn groups_of_machines(machines: &[Vec<usize>]) -> Vec<Vec<Vec<usize>>> {
+    let n = machines.len();
+    let mut out = Vec::new();
+    if machines.iter().any(|own| own.len() > 1) {
+        out.push(machines.to_vec());
+    }
+    if machines
+        .iter()
+        .all(|own| own.len() > 2 && own.len().is_multiple_of(2))
+    {
+        let halves = |own: &Vec<usize>| -> Vec<Vec<usize>> {
+            own.chunks(own.len() / 2).map(<[usize]>::to_vec).collect()
+        };
+        out.push(machines.iter().flat_map(halves).collect());
+    }
+    let joined = (2..n).filter(|size| n.is_multiple_of(*size));
+    // Larger groups of full machines reduce over a network for every layer, so one size is enough.
+    let sizes = if machines.iter().all(|own| own.len() == 1) {
+        n
+    } else {
+        1
+    };
+    out.extend(
+        joined
+            .take(sizes)
+            .map(|size| machines.chunks(size).map(<[Vec<usize>]>::concat).collect()),
+    );
+    out
+}
+
+fn hybrid(stages: Vec<Vec<usize>>) -> Way {
+    let first = stages.first().map_or(0, Vec::len);
+    let name = match stages.iter().all(|s| s.len() == first) {
+        true => format!("layer of {} × tensor of {first}", stages.len()),
+        false => {
+            let sizes: Vec<String> = stages.iter().map(|s| s.len().to_string()).collect();
+            format!("layer of {} × tensor of {}", stages.len(), sizes.join(", "))
+        }
+    };
+    Way::new(SplitMode::Hybrid, name, stages)
 }
 
 pub(super) fn strategy(
@@ -183,5 +251,39 @@ pub(super) fn strategy(
         mode,
         resolved,
         request,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(machines: &[usize]) -> Vec<Vec<usize>> {
+        let mut next = 0;
+        let machines: Vec<Vec<usize>> = machines
+            .iter()
+            .map(|&n| {
+                next += n;
+                (next - n..next).collect()
+            })
+            .collect();
+        let divisions = groups_of_machines(&machines);
+        divisions
+            .into_iter()
+            .map(|stages| stages.iter().map(Vec::len).collect())
+            .collect()
+    }
+
+    #[test]
+    fn groups_do_not_straddle_machines() {
+        assert_eq!(sizes(&[8, 8]), [vec![8, 8], vec![4; 4]]);
+        assert_eq!(sizes(&[8; 8]), [vec![8; 8], vec![4; 16], vec![16; 4]]);
+        assert_eq!(sizes(&[4, 2]), [vec![4, 2]]);
+        assert_eq!(sizes(&[1; 4]), [vec![2; 2]]);
+        assert_eq!(sizes(&[1; 8]), [vec![2; 4], vec![4; 2]]);
+        assert_eq!(
+            hybrid(vec![vec![0, 1], vec![2]]).name,
+            "layer of 2 × tensor of 2, 1"
+        );
     }
 }

@@ -1,7 +1,9 @@
 use std::fmt;
 
-use tpc_diag::{Diagnostic, codes};
+use tpc_diag::Diagnostic;
 
+use super::cluster::ClusterList;
+use super::device_item::{DeviceItem, MAX_DEVICES, cure, wrong};
 use crate::cards::{CardMatch, find, table};
 
 /// The processor that runs a device's program.
@@ -35,10 +37,9 @@ pub struct DeviceSpec {
     pub card: Option<String>,
     /// True if a topology file lists it.
     pub of_file: bool,
+    /// The machine, if the device list states machines.
+    pub machine: Option<usize>,
 }
-
-/// Maximum devices of a plan.
-pub const MAX_DEVICES: usize = 64;
 
 /// The value of `--devices`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,67 +51,8 @@ pub enum DeviceList {
     Count(usize),
     /// Devices by kind or name, in order.
     Named(Vec<DeviceItem>),
-}
-
-/// An entry of a device list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DeviceItem {
-    /// The CPU.
-    Cpu,
-    /// A CUDA device, by ordinal.
-    Cuda(u32),
-    /// A NUMA node of the machine, by number; all nodes without a number.
-    Numa(Option<u32>),
-    /// A card or topology device by name, with an optional count such as `2x`.
-    Name(String),
-}
-
-impl DeviceItem {
-    fn parse(part: &str) -> Result<DeviceItem, Diagnostic> {
-        let part = part.trim();
-        let lower = part.to_ascii_lowercase();
-        if lower == "cpu" {
-            return Ok(DeviceItem::Cpu);
-        }
-        if let Some(rest) = lower.strip_prefix("cuda") {
-            let n = rest.trim_start_matches([':', ' ']);
-            let n = n.parse().map_err(|_| {
-                wrong(format!("`{part}` lacks the number of the CUDA device"))
-                    .help("write for example `cuda:0`")
-            })?;
-            return Ok(DeviceItem::Cuda(n));
-        }
-        if let Some(rest) = lower.strip_prefix("numa") {
-            let n = rest.trim_start_matches([':', ' ']);
-            match n.parse() {
-                Ok(n) => return Ok(DeviceItem::Numa(Some(n))),
-                Err(_) if rest.is_empty() => return Ok(DeviceItem::Numa(None)),
-                Err(_) if rest.starts_with(':') => {
-                    let message = format!("`{part}` lacks the number of the NUMA node");
-                    return Err(
-                        wrong(message).help("write for example `numa:0`, or `numa` for all nodes")
-                    );
-                }
-                // A name of a topology file.
-                Err(_) => {}
-            }
-        }
-        if part.is_empty() {
-            return Err(wrong("the list has an empty entry".to_owned()).help(cure()));
-        }
-        Ok(DeviceItem::Name(part.to_owned()))
-    }
-}
-
-pub(super) fn wrong(message: String) -> Diagnostic {
-    Diagnostic::new(&codes::COMMAND_LINE, "--devices", message)
-}
-
-pub(super) fn cure() -> String {
-    format!(
-        "give a count from 1 to {MAX_DEVICES}, cards such as `2x3090` or `4090,3090` (`tpc devices` lists them), or a \
-         list such as `cpu,cpu` or `cuda:0,cuda:1`"
-    )
+    /// Devices of several machines.
+    Cluster(ClusterList),
 }
 
 impl DeviceList {
@@ -120,8 +62,8 @@ impl DeviceList {
         matches!(self, DeviceList::Named(items) if items.iter().any(is_node))
     }
 
-    /// Parses `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`, `numa` or `numa:0,numa:1`. Card and topology names are looked up later,
-    /// by [`MachineRequest::machine`](super::MachineRequest::machine).
+    /// Parses `2`, `2x3090`, `H100-SXM,A100`, `cpu,cpu`, `cuda:0,cuda1`, `numa`, `numa:0,numa:1` or
+    /// `2*8xH100-SXM@ib-ndr`. Card and topology names are looked up later, by [`MachineRequest::machine`](super::MachineRequest::machine).
     ///
     /// # Errors
     /// Returns TPC0400 for an empty name, a CUDA device or NUMA node without a number, or a count of zero or above [`MAX_DEVICES`].
@@ -137,6 +79,9 @@ impl DeviceList {
                 return Err(wrong(format!("unsupported number of devices: {trimmed}")).help(cure()));
             }
         }
+        if let Some(list) = ClusterList::parse(trimmed) {
+            return list.map(DeviceList::Cluster);
+        }
         let items = text.split(',').map(DeviceItem::parse);
         Ok(DeviceList::Named(items.collect::<Result<_, _>>()?))
     }
@@ -149,62 +94,56 @@ impl fmt::Display for DeviceList {
             DeviceList::All => return f.write_str("1"),
             DeviceList::Count(n) => return write!(f, "{n}"),
             DeviceList::Named(items) => items,
+            DeviceList::Cluster(list) => return list.fmt(f),
         };
         for (i, item) in items.iter().enumerate() {
             f.write_str(if i > 0 { "," } else { "" })?;
-            match item {
-                DeviceItem::Cpu => f.write_str("cpu")?,
-                DeviceItem::Cuda(n) => write!(f, "cuda:{n}")?,
-                DeviceItem::Numa(Some(n)) => write!(f, "numa:{n}")?,
-                DeviceItem::Numa(None) => f.write_str("numa")?,
-                DeviceItem::Name(name) => f.write_str(name)?,
-            }
+            item.fmt(f)?;
         }
         Ok(())
     }
 }
 
-/// Splits the count from a name: `2x3090`, `2 x RTX 3090`, `3090 x2`, `3090x2`, `2 H100`.
-pub(super) fn split_count(text: &str) -> Option<(usize, &str)> {
-    let number = |digits: &str| digits.trim().parse::<usize>().ok();
-    for times in ['x', 'X', '*', '×'] {
-        // In `3090x2`, the first number is not a count.
-        let is_name = |name: &str| {
-            let counts = number(name).is_some_and(|n| n <= MAX_DEVICES);
-            name.ends_with(' ') || (name.ends_with(|c: char| c.is_ascii_digit()) && !counts)
-        };
-        if let Some((name, n)) = text.rsplit_once(times)
-            && let Some(n) = number(n).filter(|n| *n <= MAX_DEVICES)
-            && is_name(name)
-        {
-            return Some((n, name.trim()));
-        }
-        if let Some((n, name)) = text.split_once(times)
-            && let Some(n) = number(n)
-            && !name.trim().is_empty()
-        {
-            return Some((n, name.trim()));
-        }
+/// Formats devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu`, topology names, or `2*8xH100-SXM` without the network.
+pub fn spell_devices(devices: &[DeviceSpec]) -> String {
+    match devices.iter().any(|d| d.machine.is_some()) {
+        true => spell_machines(devices),
+        false => spell_one_machine(devices),
     }
-    let (n, name) = text.split_once(' ')?;
-    let n = number(n).filter(|n| *n <= MAX_DEVICES)?;
-    Some((n, name.trim()))
 }
 
-/// Formats devices for `--devices`: `2`, `2x3090,4090`, `cpu,cpu` or topology names.
-pub fn spell_devices(devices: &[DeviceSpec]) -> String {
-    let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
-    if devices.iter().all(plain) {
-        return devices.len().to_string();
-    }
-    let name = |d: &DeviceSpec| match (&d.card, d.kind) {
+/// Formats machines. The devices of a machine are alike.
+fn spell_machines(devices: &[DeviceSpec]) -> String {
+    let machines = devices.chunk_by(|a, b| a.machine == b.machine);
+    let spelt = machines.map(|own| match own.first() {
+        Some(d) if d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file => {
+            own.len().to_string()
+        }
+        Some(d) => format!("{}x{}", own.len(), name_of(d)),
+        None => String::new(),
+    });
+    let spelt: Vec<String> = spelt.collect();
+    let runs = spelt.chunk_by(|a, b| a == b);
+    let runs = runs.map(|run| format!("{}*{}", run.len(), run[0]));
+    runs.collect::<Vec<_>>().join(",")
+}
+
+fn name_of(d: &DeviceSpec) -> String {
+    match (&d.card, d.kind) {
         (_, DeviceKind::Cpu) => "cpu".to_owned(),
         (_, DeviceKind::Cuda(n)) => format!("cuda:{n}"),
         (_, DeviceKind::Numa(n)) => format!("numa:{n}"),
         (Some(card), DeviceKind::Generic) if !d.of_file => crate::cards::short_name(card),
         _ => d.name.clone(),
-    };
-    let names: Vec<String> = devices.iter().map(name).collect();
+    }
+}
+
+fn spell_one_machine(devices: &[DeviceSpec]) -> String {
+    let plain = |d: &DeviceSpec| d.kind == DeviceKind::Generic && d.card.is_none() && !d.of_file;
+    if devices.iter().all(plain) {
+        return devices.len().to_string();
+    }
+    let names: Vec<String> = devices.iter().map(name_of).collect();
     let several = |d: &DeviceSpec| d.card.is_some() && !d.of_file && d.kind == DeviceKind::Generic;
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;

@@ -1,10 +1,11 @@
 //! Assembles a plan's machine from `--devices` and `--topology`: devices, links and reserves.
 
 use tpc_diag::{Diagnostic, codes};
-use tpc_passes::machine::{DeviceProfile, Link, LinkKind, PairLink, Topology};
+use tpc_passes::machine::{DeviceProfile, Link, LinkKind, Machines, Network, PairLink, Topology};
 
-use super::devices::{DeviceItem, cure, split_count, wrong};
-use super::{DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, NumaNode, Reserve, Servers};
+use super::cluster::ClusterList;
+use super::device_item::{DeviceItem, MAX_DEVICES, cure, split_count, wrong};
+use super::{DeviceKind, DeviceList, DeviceSpec, NumaNode, Reserve, Servers};
 use super::{network, numa};
 use crate::cards::{
     Card, CardMatch, Fabric, apart_from, between_cards, find, host_link, most_common, short_name,
@@ -61,6 +62,8 @@ struct Member {
     /// True if the topology file lists fewer devices. The profile is then the last one of the file.
     repeated: bool,
     reserve_stated: bool,
+    /// The machine, if the list or the file states machines.
+    machine: Option<usize>,
 }
 
 impl Member {
@@ -73,6 +76,7 @@ impl Member {
             file: None,
             repeated: false,
             reserve_stated: false,
+            machine: None,
         }
     }
 
@@ -94,6 +98,7 @@ impl Member {
             file: Some(position.min(last)),
             repeated: position > last,
             reserve_stated: device.reserve_stated,
+            machine: file.machines.get(position.min(last)).copied(),
             ..Member::generic(device.name.clone(), DeviceKind::Generic)
         }
     }
@@ -126,14 +131,21 @@ impl MachineRequest<'_> {
             let message = format!("unsupported number of devices: {}", members.len());
             return Err(wrong(message).help(cure()));
         }
+        if self.servers.count() > 0 && members.iter().any(|m| m.machine.is_some()) {
+            let message = "machines cannot be combined with RPC servers".to_owned();
+            return Err(wrong(message).help("leave out --rpc, or list the devices of one machine"));
+        }
+        network::number(members.iter_mut().filter_map(|m| m.machine.as_mut()));
         name_apart(&mut members);
         self.reserve(&mut members)?;
         let topology = self.topology(&members, &mut notes)?;
+        let listed = matches!(self.list, Some(DeviceList::Cluster(_)));
         let devices = members.into_iter().map(|m| DeviceSpec {
             name: m.name,
             kind: m.kind,
             card: m.card.map(|c| c.name),
             of_file: m.file.is_some(),
+            machine: m.machine.filter(|_| listed),
         });
         Ok(Machine {
             devices: devices.collect(),
@@ -146,6 +158,7 @@ impl MachineRequest<'_> {
         let list = self.list.unwrap_or(&DeviceList::All);
         let items = match (list, self.file) {
             (DeviceList::Named(items), _) => items,
+            (DeviceList::Cluster(cluster), _) => return self.members_of(cluster, notes),
             (DeviceList::All, Some(file)) => {
                 return Ok((0..file.devices.len())
                     .map(|i| Member::of_file(file, i))
@@ -166,41 +179,17 @@ impl MachineRequest<'_> {
         };
         let mut out: Vec<Member> = Vec::new();
         for item in items {
-            let (name, kind) = match item {
-                DeviceItem::Cpu => ("cpu".to_owned(), DeviceKind::Cpu),
-                DeviceItem::Cuda(n) => (format!("cuda:{n}"), DeviceKind::Cuda(*n)),
-                DeviceItem::Numa(number) => {
-                    self.add_nodes(*number, &mut out)?;
-                    continue;
-                }
+            match item {
                 DeviceItem::Name(name) => {
                     let (count, member) = self.find_named(name, notes)?;
                     out.extend(std::iter::repeat_n(member, count));
-                    continue;
                 }
-            };
-            let member = match self.file {
-                Some(file) => Member::of_file(file, out.len()),
-                None => Member::generic(String::new(), kind),
-            };
-            out.push(Member {
-                name,
-                kind,
-                ..member
-            });
+                DeviceItem::Numa(number) => self.add_nodes(*number, &mut out)?,
+                item => out.push(self.of_item(item, out.len(), notes)?),
+            }
         }
         numa::check(&nodes(&out), out.len())?;
-        let unknown = out.iter().find(|m| m.profile.is_none());
-        if let (Some(unknown), Some(known)) = (unknown, out.iter().find(|m| m.profile.is_some())) {
-            let message = format!(
-                "the list mixes {}, whose memory is unknown, with the card {}",
-                unknown.name, known.name
-            );
-            return Err(wrong(message).help(
-                "name all cards, or describe all devices in a topology file (--topology); to keep weights on the host, \
-                 use -ngl, -ncmoe or -ot",
-            ));
-        }
+        known_together(&out)?;
         Ok(out)
     }
 
@@ -221,6 +210,64 @@ impl MachineRequest<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Lists the devices of all machines.
+    fn members_of(
+        &self,
+        cluster: &ClusterList,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<Vec<Member>, Diagnostic> {
+        let mut out: Vec<Member> = Vec::new();
+        let mut machine = 0;
+        for group in &cluster.groups {
+            for _ in 0..group.machines {
+                for _ in 0..group.devices {
+                    let position = out.len();
+                    let member = match (&group.item, self.file) {
+                        (Some(item), _) => self.of_item(item, position, notes)?,
+                        (None, Some(file)) => Member::of_file(file, position),
+                        (None, None) => {
+                            Member::generic(format!("dev{position}"), DeviceKind::Generic)
+                        }
+                    };
+                    out.push(Member {
+                        machine: Some(machine),
+                        ..member
+                    });
+                }
+                machine += 1;
+            }
+        }
+        known_together(&out)?;
+        Ok(out)
+    }
+
+    /// Returns the device at `position` of the list. A name has no count.
+    fn of_item(
+        &self,
+        item: &DeviceItem,
+        position: usize,
+        notes: &mut Vec<Diagnostic>,
+    ) -> Result<Member, Diagnostic> {
+        let (name, kind) = match item {
+            DeviceItem::Cpu => ("cpu".to_owned(), DeviceKind::Cpu),
+            DeviceItem::Cuda(n) => (format!("cuda:{n}"), DeviceKind::Cuda(*n)),
+            DeviceItem::Name(name) => return self.one(name, notes),
+            DeviceItem::Numa(_) => {
+                let message = "machines cannot list NUMA nodes".to_owned();
+                return Err(wrong(message).help("write for example `2*2xcpu@25gbe`"));
+            }
+        };
+        let member = match self.file {
+            Some(file) => Member::of_file(file, position),
+            None => Member::generic(String::new(), kind),
+        };
+        Ok(Member {
+            name,
+            kind,
+            ..member
+        })
     }
 
     fn find_named(
@@ -312,10 +359,13 @@ impl MachineRequest<'_> {
         notes: &mut Vec<Diagnostic>,
     ) -> Result<Topology, Diagnostic> {
         let processors: Vec<bool> = members.iter().map(|m| m.kind.is_processor()).collect();
+        let processors: Vec<bool> = members.iter().map(|m| m.kind == DeviceKind::Cpu).collect();
+        let machines = self.machines(members, notes);
         let mut out = match self.file {
             Some(_) => Topology::default(),
-            None => Topology::for_unnamed_machine(&processors),
+            None => Topology::for_unnamed_machines(&processors, &machines),
         };
+        out.machines = machines;
         let listed = members.iter().take_while(|m| !m.repeated);
         let profiles: Vec<DeviceProfile> = listed.filter_map(|m| m.profile.clone()).collect();
         let cards: Option<Vec<&Card>> = members.iter().map(|m| m.card.as_ref()).collect();
@@ -353,13 +403,50 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
+    /// Returns the machines that the list or the file states, and notes a network that is assumed: the slowest that
+    /// the cards come with, or else 10 Gbit/s.
+    fn machines(&self, members: &[Member], notes: &mut Vec<Diagnostic>) -> Machines {
+        let of: Vec<usize> = members.iter().map(|m| m.machine.unwrap_or(0)).collect();
+        let named = match self.list {
+            Some(DeviceList::Cluster(list)) => list.network.and_then(Network::named),
+            _ => None,
+        };
+        let stated = named.map(|n| n.link).or(self.file.and_then(|f| f.network));
+        let own = members
+            .iter()
+            .map(|m| m.card.as_ref().and_then(|c| c.network));
+        let own = own.reduce(|a, b| a.zip(b).map(|(a, b)| a.min(b))).flatten();
+        let assumed = own.map_or(Link::network(), |rate| Link::of(LinkKind::Network, rate));
+        let out = Machines::new(of, stated.unwrap_or(assumed));
+        if stated.is_none() && !out.is_one() {
+            let message = format!(
+                "tpc assumes a network of {:.0} Gbit/s and {:.0} µs between the machines",
+                assumed.bandwidth * 8.0 / 1e9,
+                assumed.latency_us
+            );
+            let d = Diagnostic::new(&codes::LINK_ASSUMED, "--devices", message);
+            let help = format!(
+                "add the network to the devices, such as `@ib-ndr`; the networks are {}",
+                Network::names()
+            );
+            notes.push(d.help(help));
+        }
+        out
+    }
+
     fn states_link(&self, members: &[Member], a: usize, b: usize) -> bool {
         let Some(file) = self.file.filter(|_| self.way.is_none()) else {
             return false;
         };
+        file.link.is_some() || self.states_pair(members, a, b)
+    }
+
+    /// True if the file has a link for this pair.
+    fn states_pair(&self, members: &[Member], a: usize, b: usize) -> bool {
         let ends = (members[a].file, members[b].file);
         let is = |p: &PairLink| (Some(p.a), Some(p.b)) == ends || (Some(p.b), Some(p.a)) == ends;
-        file.link.is_some() || file.links.iter().any(is)
+        let file = self.file.filter(|_| self.way.is_none());
+        file.is_some_and(|f| f.links.iter().any(is))
     }
 
     /// Sets the links to `--link`, else to the file's, else to the cards' own.
@@ -383,7 +470,9 @@ impl MachineRequest<'_> {
         let stated = file.and_then(|f| f.link);
         let before = |i: usize| {
             let name = |m: &Member| m.card.as_ref().map(|c| c.name.clone());
-            let same = members[..i].iter().filter(|m| name(m) == name(&members[i]));
+            let same = members[..i]
+                .iter()
+                .filter(|m| m.machine == members[i].machine && name(m) == name(&members[i]));
             same.count()
         };
         let ordinals: Vec<usize> = (0..members.len()).map(before).collect();
@@ -405,11 +494,22 @@ impl MachineRequest<'_> {
             of_file.map_or_else(|| of_kind(i, j, [ordinals[i], ordinals[j]]), |p| p.link)
         };
         let alone = of_kind(0, 0, [0, 1]);
-        let n = members.len();
-        let (link, links) = match stated {
-            Some(stated) => apart_from(n, &pair, stated),
-            None => most_common(n, &pair, alone),
+        let all = (0..members.len()).flat_map(|a| (a + 1..members.len()).map(move |b| (a, b)));
+        let same =
+            |&(a, b): &(usize, usize)| out.machines.of_device(a) == out.machines.of_device(b);
+        let (inside, across): (Vec<_>, Vec<_>) = all.partition(same);
+        let (link, mut links) = match stated {
+            Some(stated) => apart_from(&inside, &pair, stated),
+            None => most_common(&inside, &pair, alone),
         };
+        let across = across
+            .into_iter()
+            .filter(|&(a, b)| self.states_pair(members, a, b));
+        links.extend(across.map(|(a, b)| PairLink {
+            a,
+            b,
+            link: pair(a, b),
+        }));
         (out.link, out.links) = (link, links);
         if way.is_none()
             && stated.is_none()
@@ -429,6 +529,25 @@ fn nodes(members: &[Member]) -> Vec<u32> {
         _ => None,
     };
     members.iter().filter_map(number).collect()
+}
+
+/// Checks that the memory of all devices is known, or of none.
+///
+/// # Errors
+/// Returns TPC0400 if only some devices have a known memory.
+fn known_together(members: &[Member]) -> Result<(), Diagnostic> {
+    let unknown = members.iter().find(|m| m.profile.is_none());
+    if let (Some(unknown), Some(known)) = (unknown, members.iter().find(|m| m.profile.is_some())) {
+        let message = format!(
+            "the list mixes {}, whose memory is unknown, with the card {}",
+            unknown.name, known.name
+        );
+        return Err(wrong(message).help(
+            "name all cards, or describe all devices in a topology file (--topology); to keep weights on the host, \
+             use -ngl, -ncmoe or -ot",
+        ));
+    }
+    Ok(())
 }
 
 /// Appends `#` and the position to the names of CPUs, CUDA devices and cards outside the file, and to equal names.

@@ -1,7 +1,9 @@
 //! Options of a plan: devices and weights, places of layers and tensors, cache types, batch sizes.
 
 mod beside;
+mod cluster;
 mod described;
+mod device_item;
 mod devices;
 mod draft_sources;
 mod engine;
@@ -20,8 +22,10 @@ mod stages;
 mod words;
 
 pub use beside::{Difference, ExtraFileMemory, Part};
+pub use cluster::{ClusterList, MachineGroup};
 pub use described::describe;
-pub use devices::{DeviceItem, DeviceKind, DeviceList, DeviceSpec, MAX_DEVICES, spell_devices};
+pub use device_item::{DeviceItem, MAX_DEVICES};
+pub use devices::{DeviceKind, DeviceList, DeviceSpec, spell_devices};
 pub use draft_sources::{DraftSources, parse_draft_sources};
 pub use engine::{EngineChoice, maker, parse_backend, parse_engine};
 pub use engine_options::EngineOptions;
@@ -174,6 +178,16 @@ impl Placement {
     pub fn foreign_cache(&self) -> Option<DType> {
         let caches = [self.cache_type_k, self.cache_type_v];
         caches.into_iter().find(|t| t.is_ik())
+    }
+
+    /// True if the devices are in several machines without RPC servers.
+    pub fn is_cluster(&self) -> bool {
+        self.servers.count() == 0 && self.machine_count() > 1
+    }
+
+    /// Returns the number of machines. A plan for several machines runs as one process per machine.
+    pub fn machine_count(&self) -> usize {
+        self.topology.machines.count(self.devices.len())
     }
 
     /// Creates a placement with the default topology, f16 caches, the model's context and batches of 512.

@@ -1,4 +1,4 @@
-//! Devices in other machines: RPC servers, and machines whose devices share the host's memory.
+//! Devices in other machines: stated machines, RPC servers, and machines whose devices share the host's memory.
 
 use std::fmt;
 
@@ -67,7 +67,20 @@ impl Servers {
     }
 }
 
-/// Marks devices outside the host's machine, and joins machines by a network unless their link is stated.
+/// Numbers machines from 0 in the order of their first device.
+pub(super) fn number<'m>(machines: impl Iterator<Item = &'m mut usize>) {
+    let mut known: Vec<usize> = Vec::new();
+    for machine in machines {
+        let at = known.iter().position(|m| m == machine);
+        *machine = at.unwrap_or_else(|| {
+            known.push(*machine);
+            known.len() - 1
+        });
+    }
+}
+
+/// Puts devices outside the host's machine into machines of their own, and joins machines by a network unless their
+/// link is stated. Stated machines stay as they are.
 ///
 /// If devices share their machine's memory, only one is in the host's machine. `network` returns the link between two
 /// machines, or `None` if the link is stated.
@@ -77,6 +90,13 @@ pub(super) fn join(
     servers: &Servers,
     network: &dyn Fn(usize, usize) -> Option<Link>,
 ) {
+    if !topology.machines.is_one() {
+        // Without two devices in a machine, the network is the only link.
+        if topology.machines.count(devices) == devices && topology.links.is_empty() {
+            topology.link = topology.machines.network();
+        }
+        return;
+    }
     let mut away = servers.among(devices);
     let shares = |d: &usize| topology.pool_of(*d).is_some() && !away.contains(d);
     let others: Vec<usize> = (0..devices).filter(shares).skip(1).collect();
@@ -103,13 +123,32 @@ pub(super) fn join(
         topology.link = first;
         topology.links.clear();
     }
-    topology.away = away;
+    away.into_iter()
+        .for_each(|d| topology.machines.put_apart(d));
+    let far = |a: usize, b: usize| topology.is_remote(a) || topology.is_remote(b);
+    let first = (1..devices)
+        .find(|&d| far(0, d))
+        .map(|d| topology.link_between(0, d));
+    if let Some(link) = first {
+        topology.machines = topology.machines.with_network(link);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tpc_passes::machine::LinkKind;
+    use tpc_passes::machine::{LinkKind, Machines};
+
+    fn away(topology: &Topology, devices: usize) -> Vec<usize> {
+        (0..devices).filter(|&d| topology.is_remote(d)).collect()
+    }
+
+    #[test]
+    fn machines_are_numbered_by_their_first_device() {
+        let mut machines = [5, 5, 2, 5, 9];
+        number(machines.iter_mut());
+        assert_eq!(machines, [0, 0, 1, 0, 2]);
+    }
 
     #[test]
     fn servers_are_addresses_with_ports() {
@@ -137,7 +176,7 @@ mod tests {
         let one = Servers::parse("a:1").expect("a server");
         let mut t = Topology::default();
         join(&mut t, 3, &one, &|_, _| Some(Link::network()));
-        assert_eq!(t.away, [0]);
+        assert_eq!(away(&t, 3), [0]);
         assert_eq!(t.link_between(0, 1).kind, LinkKind::Network);
         assert_eq!(t.link_between(2, 0), Link::network());
         assert_eq!(t.link_between(1, 2), Topology::default().link);
@@ -146,7 +185,7 @@ mod tests {
         assert_eq!((t.link, t.links.len()), (Link::network(), 0));
         let mut t = Topology::default();
         join(&mut t, 2, &one, &|_, _| None);
-        assert_eq!((t.link, t.away), (Topology::default().link, vec![0]));
+        assert_eq!((t.link, away(&t, 2)), (Topology::default().link, vec![0]));
     }
 
     #[test]
@@ -159,9 +198,10 @@ mod tests {
             &Servers::default(),
             &|_, _| Some(Link::network()),
         );
-        assert_eq!((t.away.clone(), t.link), (vec![1, 2], Link::network()));
+        assert_eq!((away(&t, 3), t.link), (vec![1, 2], Link::network()));
+        t.machines = Machines::default();
         let one = Servers::parse("a:1").expect("a server");
         join(&mut t, 3, &one, &|_, _| Some(Link::network()));
-        assert_eq!(t.away, [0, 2]);
+        assert_eq!(away(&t, 3), [0, 2]);
     }
 }

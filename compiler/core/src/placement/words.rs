@@ -3,6 +3,7 @@
 use tpc_ir::DType;
 use tpc_ir::program::SumOrder;
 use tpc_models::Drafting;
+use tpc_passes::machine::Network;
 
 use super::{CacheSplit, HostExperts, Placement, SplitMode, spell_devices};
 
@@ -13,9 +14,19 @@ pub fn shares(all: &[f64]) -> String {
 }
 
 impl Placement {
+    /// Returns the value of `--devices`, with the network of several machines.
+    pub fn device_words(&self) -> String {
+        let devices = spell_devices(&self.devices);
+        let network = Network::of_link(self.topology.machines.network());
+        match network.filter(|_| self.devices.iter().any(|d| d.machine > Some(0))) {
+            Some(network) => format!("{devices}@{}", network.name),
+            None => devices,
+        }
+    }
+
     /// Returns the device options: count, cards or list. Omits the topology file, whose path is unknown here.
     pub fn machine_words(&self) -> Vec<String> {
-        let mut out = vec!["--devices".to_owned(), spell_devices(&self.devices)];
+        let mut out = vec!["--devices".to_owned(), self.device_words()];
         if self.servers.count() > 0 {
             out.extend(["--rpc".to_owned(), self.servers.to_string()]);
         }

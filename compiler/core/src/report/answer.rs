@@ -314,7 +314,17 @@ fn split(report: &PlanReport) -> String {
         return match (report.devices.len(), only_device(report)) {
             (1, _) => "none, there is one device".to_owned(),
             (_, Some(device)) => format!("none, all on {device}, as requested"),
-            (n, None) => format!("{} over {n} devices, as requested", report.split_mode),
+            (n, None) => {
+                let division = report
+                    .cluster
+                    .as_ref()
+                    .map(|c| format!(" ({})", c.division));
+                let division = division.unwrap_or_default();
+                format!(
+                    "{} over {n} devices{division}, as requested",
+                    report.split_mode
+                )
+            }
         };
     };
     let fitting: Vec<&CandidateReport> = all.iter().filter(|c| c.fits).collect();
@@ -343,9 +353,11 @@ fn split(report: &PlanReport) -> String {
             (f.decode_tps / chosen.decode_tps - 1.0) * 100.0
         ),
     };
-    match only_device(report) {
-        Some(device) => format!("none, all on {device}, {why}"),
-        None => format!("{}, {why}", chosen.name),
+    let division = report.cluster.as_ref().map(|c| c.division);
+    match (only_device(report), division) {
+        (Some(device), _) => format!("none, all on {device}, {why}"),
+        (None, Some(division)) => format!("{} ({division}), {why}", chosen.name),
+        (None, None) => format!("{}, {why}", chosen.name),
     }
 }
 

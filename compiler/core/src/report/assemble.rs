@@ -6,6 +6,7 @@ use tpc_passes::machine::DeviceProfile;
 
 use super::bits::BitsReport;
 use super::caches::CachesReport;
+use super::cluster::ClusterReport;
 use super::commands::Commands;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
@@ -50,6 +51,7 @@ impl PlanReport {
                 decode: traffic(&compiled.programs, &compiled.decode_batch()).into(),
                 prefill: traffic(&compiled.programs, &compiled.request.workload.prefill).into(),
             },
+            cluster: ClusterReport::new(placement, compiled),
             caches: CachesReport::new(compiled),
             bits: BitsReport::new(compiled),
             drafts: drafts::drafts(placement, compiled),

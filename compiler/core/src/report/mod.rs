@@ -8,6 +8,7 @@ mod assemble;
 mod bits;
 mod caches;
 mod cards;
+mod cluster;
 mod columns;
 mod commands;
 mod comparison;
@@ -34,6 +35,7 @@ mod why;
 pub use bits::{BitsReport, OtherBitsReport, explain_difference};
 pub use caches::CachesReport;
 pub use cards::{CardReport, FabricReport, render_card, render_cards};
+pub use cluster::{ClusterReport, FasterNetwork, LinkBytesReport, PairBytes};
 pub use commands::{Commands, ShellCommand};
 pub use comparison::{ComparedPlan, render_comparison};
 pub use copies::NOTED_COPIES;
@@ -46,7 +48,7 @@ pub use estimate::{BandReport, BreakdownReport, EstimateReport};
 pub use factors::render_factors;
 pub use html::{page, refusal_page};
 pub use kinds::{LayerKind, TensorRow, layer_kinds, suffix};
-pub use machine::MachineReport;
+pub use machine::{MachineReport, NetworkReport};
 pub use models::{ModelRow, render_models};
 pub use plan::{
     AdviceReport, CandidateReport, Collectives, CopiesReport, DeviceReport, DraftBytes,

@@ -9,6 +9,7 @@ use tpc_passes::machine::Engine;
 
 use super::bits::BitsReport;
 use super::caches::CachesReport;
+use super::cluster::ClusterReport;
 use super::commands::Commands;
 use super::estimate::EstimateReport;
 use super::machine::MachineReport;
@@ -44,6 +45,9 @@ pub struct PlanReport {
     pub tensors: Vec<TensorReport>,
     /// Transfers per batch.
     pub collectives: Collectives,
+    /// The traffic between machines; `None` on one machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterReport>,
     /// The KV caches; `None` without caches.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caches: Option<CachesReport>,

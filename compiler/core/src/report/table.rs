@@ -401,6 +401,9 @@ fn transfers(report: &PlanReport) -> String {
         bytes(d.bytes),
         bytes(p.bytes)
     );
+    if let Some(cluster) = &report.cluster {
+        out.push_str(&cluster.lines());
+    }
     if let Some(caches) = &report.caches {
         out.push_str(&caches.line());
     }

@@ -40,6 +40,10 @@ pub(super) struct FileEntry<'a> {
     #[serde(borrow, default)]
     pub(super) links: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
+    pub(super) machines: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(super) network: Raw<'a>,
+    #[serde(borrow, default)]
     pub(super) host: Raw<'a>,
     #[serde(borrow, default)]
     pub(super) host_link: Raw<'a>,

@@ -8,6 +8,7 @@ mod card;
 mod device;
 mod entries;
 mod error;
+mod machines;
 mod value;
 
 use tpc_passes::machine::{Calibration, DeviceProfile, Link, LinkKind, PairLink, Topology};
@@ -17,6 +18,7 @@ pub use device::{FileDevice, MAX_ENTRIES};
 use entries::{CardEntry, DeviceEntry, FileEntry, HostEntry, LinkEntry, PairEntry};
 pub use error::TopologyError;
 use error::{Place, parse};
+use machines::FileMachines;
 
 /// A valid topology file.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +33,11 @@ pub struct TopologyFile {
     pub way: Option<LinkKind>,
     /// Links between two devices by position.
     pub links: Vec<PairLink>,
-    /// The host.
+    /// The machine of each device, numbered in order; empty if the file lists no machines.
+    pub machines: Vec<usize>,
+    /// The network between machines, if stated.
+    pub network: Option<Link>,
+    /// The host of the first machine.
     pub host: DeviceProfile,
     /// The link of the host to each device, if stated.
     pub host_link: Option<Link>,
@@ -98,10 +104,13 @@ impl TopologyFile {
                 ));
             }
         }
-        let host = match file.host {
+        let mut host = match file.host {
             None => Topology::default().host,
             Some(raw) => HostEntry::read(place.of(raw))?,
         };
+        let entries = file.machines.unwrap_or_default();
+        let machines = FileMachines::read(&entries, file.network, devices.len(), place)?;
+        host.memory = host.memory.or(machines.memory);
         let host_link = file.host_link.map(|raw| LinkEntry::figures(place.of(raw)));
         let calibration = file.calibration.map(|raw| calibration::read(place.of(raw)));
         Ok(TopologyFile {
@@ -110,6 +119,8 @@ impl TopologyFile {
             link,
             way,
             links,
+            machines: machines.of,
+            network: machines.network,
             host,
             host_link: host_link.transpose()?,
             calibration: calibration.transpose()?,

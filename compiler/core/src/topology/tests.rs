@@ -233,7 +233,7 @@ fn fields_that_there_are_not_have_the_nearest_named() {
     refused(
         "(devices: [(card: \"3090\")], spped: 1)",
         "line 1, column 29: unknown field `spped`",
-        "the fields are devices, cards, link, links, host, host_link, calibration",
+        "the fields are devices, cards, link, links, machines, network, host, host_link, calibration",
     );
 }
 
@@ -263,6 +263,63 @@ fn texts_that_are_no_ron_are_located() {
     assert!(
         TopologyFile::from_ron(&format!("(devices: [{}])", "(card: \"3090\"),".repeat(65)))
             .is_err()
+    );
+}
+
+#[test]
+fn machines_divide_the_devices_in_order() {
+    let t = read(
+        "Topology(devices: [(card: \"3090\", count: 6)],
+                  machines: [Machine(devices: 2, count: 2, memory: \"512 GiB\"), (devices: 2)],
+                  network: \"ib-ndr\")",
+    );
+    assert_eq!(t.machines, [0, 0, 1, 1, 2, 2]);
+    assert_eq!(t.host.memory, Some(512.0 * GIB));
+    let network = t.network.expect("a network");
+    assert_eq!((network.bandwidth, network.kind), (50e9, LinkKind::Network));
+    let t = read(
+        "(devices: [(card: \"3090\", count: 2)], machines: [(devices: 1, count: 2)],
+          network: (bandwidth: \"25 Gbit/s\"))",
+    );
+    assert_eq!(t.network, Some(Link::of(LinkKind::Network, 25e9 / 8.0)));
+    let t = read("(devices: [(card: \"3090\", count: 2)])");
+    assert_eq!((t.machines.len(), t.network), (0, None));
+}
+
+#[test]
+fn wrong_machines_are_located_and_cured() {
+    refused(
+        "(devices: [(card: \"3090\", count: 16)], machines: [(devices: 6, count: 2)])",
+        "line 1, column 51: the file lists 16 devices, but its machines have only 12",
+        "divide all devices in order: `machines: [(devices: 8, count: 2)]` for 16 devices",
+    );
+    refused(
+        "(devices: [(card: \"3090\")], machines: [(devices: 64, count: 64)])",
+        "line 1, column 40: the file lists 1 devices, but its machines have more",
+        "divide all devices in order: `machines: [(devices: 8, count: 2)]` for 16 devices",
+    );
+    refused(
+        "(devices: [(card: \"3090\")], machines: [(memory: 1e12)])",
+        "line 1, column 40: `devices` is missing",
+        "add the number of devices in this machine: `(devices: 8)`",
+    );
+    refused(
+        "(devices: [(card: \"3090\")], machines: [(devices: 0)])",
+        "line 1, column 50: devices cannot be 0",
+        "write a whole number from 1 to 64",
+    );
+    refused(
+        "(devices: [(card: \"3090\", count: 2)], network: \"ib-ndr\")",
+        "line 1, column 48: a network joins machines, but the file has one machine",
+        "list the machines: `machines: [(devices: 8, count: 2)]`, or leave out the network",
+    );
+    let unknown = "(devices: [(card: \"3090\", count: 2)], machines: [(devices: 1, count: 2)], network: \"token ring\")";
+    let e = TopologyFile::from_ron(unknown).expect_err("no such network");
+    assert_eq!(e.message, "unknown network `token ring`");
+    assert!(
+        e.cure
+            .expect("a cure")
+            .starts_with("write one of 10gbe, 25gbe, 40gbe")
     );
 }
 

@@ -56,7 +56,7 @@ pub fn are_cards(list: &DeviceList) -> bool {
         Some(name) => (table().cards.iter()).any(|c| c.name == *name && c.capability.is_some()),
         None => matches!(d.kind, DeviceKind::Cuda(_)),
     };
-    matches!(list, DeviceList::Named(_))
+    matches!(list, DeviceList::Named(_) | DeviceList::Cluster(_))
         && Machine::of(list).is_ok_and(|m| m.devices.iter().all(cuda))
 }
 

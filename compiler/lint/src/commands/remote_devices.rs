@@ -46,7 +46,7 @@ fn assumed_link(topology: &Topology, devices: usize) -> Option<Link> {
     };
     let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));
     let apart = |&(a, b): &(usize, usize)| {
-        topology.away.is_empty() || topology.is_remote(a) || topology.is_remote(b)
+        topology.machines.is_one() || topology.is_remote(a) || topology.is_remote(b)
     };
     let links = pairs
         .filter(apart)

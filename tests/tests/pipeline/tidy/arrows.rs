@@ -249,6 +249,7 @@ const MODULES: [(&str, &[&str]); 28] = [
             "buffers",
             "assemble",
             "footprint",
+            "link_bytes",
             "bits",
         ],
     ),
@@ -686,7 +687,7 @@ const MODULES: [(&str, &[&str]); 28] = [
     ),
 ];
 
-const PASSES: [(&str, &[&str]); 21] = [
+const PASSES: [(&str, &[&str]); 22] = [
     ("gcd", &[]),
     ("users", &[]),
     ("lookahead", &[]),
@@ -712,6 +713,7 @@ const PASSES: [(&str, &[&str]); 21] = [
     ("buffers", &["layout", "schedule", "users"]),
     ("assemble", &["buffers", "cover", "layout", "schedule"]),
     ("footprint", &["assemble", "buffers"]),
+    ("link_bytes", &["machine"]),
     ("bits", &[]),
 ];
 

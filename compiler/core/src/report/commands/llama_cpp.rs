@@ -30,6 +30,10 @@ pub(super) fn command(
     compiled: &CompiledModel,
 ) -> Result<ShellCommand, Refusal> {
     refuse_files(family, placement, compiled)?;
+    if placement.is_cluster() {
+        let why = "it uses devices of other machines only through RPC servers (--rpc HOST:PORT,…)";
+        return Err(Refusal::new(why));
+    }
     let mode = match compiled.mode {
         SplitMode::Hybrid => {
             let why = "it does not combine a split by layers with a split of tensors";

@@ -24,7 +24,7 @@ use path::{first_shard, is_address, path_word};
 /// The commands that run a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Commands {
-    /// `tpc run` with the options of the plan; `None` for captured graphs and for models on the web.
+    /// `tpc run` with the options of the plan, started by `mpirun` on several machines; `None` for captured graphs and for models on the web.
     pub tpc: Option<ShellCommand>,
     /// The reason why `tpc` is absent.
     pub tpc_reason: Option<String>,
@@ -50,6 +50,20 @@ pub struct Commands {
     pub needs: Option<String>,
 }
 
+/// The file in which MPI finds the machines.
+const HOST_FILE: &str = "hosts";
+
+/// Returns the words that start one process per machine; an empty list for one machine.
+fn launcher(placement: &Placement) -> Vec<String> {
+    if !placement.is_cluster() {
+        return Vec::new();
+    }
+    let n = placement.machine_count().to_string();
+    ["mpirun", "-np", &n, "--hostfile", HOST_FILE]
+        .map(str::to_owned)
+        .into()
+}
+
 impl Commands {
     /// Builds the commands for the model at `path`. `machine` contains the options for the machine.
     pub fn new(
@@ -71,7 +85,8 @@ impl Commands {
             return out;
         }
         let first = path_word(&first_shard(path));
-        let mut words = vec!["tpc".to_owned(), "run".to_owned(), first];
+        let mut words = launcher(placement);
+        words.extend(["tpc".to_owned(), "run".to_owned(), first]);
         words.extend(machine.iter().cloned());
         words.extend(placement.option_words(compiled.mode, compiled.main_device()));
         if placement.ctx_size.is_none() {

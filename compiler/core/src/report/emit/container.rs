@@ -79,6 +79,12 @@ pub(super) fn image(deployment: &Deployment, gpus: Gpus) -> Result<String, Unfit
     if let Some(image) = &deployment.image {
         return Ok(image.clone());
     }
+    if deployment.engine == Engine::Tpc {
+        return Err(Unfit::new(
+            "tpc has no published container image with MPI",
+            "build an image with tpc (feature `mpi`), mpirun and an SSH server with keys, and add `--emit-image NAME`",
+        ));
+    }
     if deployment.engine == Engine::IkLlamaCpp {
         return Err(Unfit::new(
             "ik_llama.cpp has no published container image",

@@ -39,6 +39,8 @@ pub struct Deployment {
     pub(super) backends: Vec<Backend>,
     /// The back ends of the servers' devices, one per server.
     pub(super) server_backends: Vec<Backend>,
+    /// The devices of each machine, if tpc runs on several machines with MPI.
+    pub(super) machines: Vec<usize>,
     /// True if the command names its devices.
     pub(super) lists_devices: bool,
     /// The container image of `--emit-image`.
@@ -63,13 +65,16 @@ impl Deployment {
         image: Option<&str>,
     ) -> Result<Deployment, Diagnostic> {
         let (engine, command) = command(report, placement).map_err(|u| refusal(target.name, u))?;
-        let words = command.words().get(1..).unwrap_or_default();
+        let all = command.words();
+        // MPI's words come before the program.
+        let program = all.iter().position(|w| w == "tpc").unwrap_or(0);
+        let words = all.get(program + 1..).unwrap_or_default();
+        let is_path =
+            |before: &str| PATHS.contains(&before) || engine == Engine::Tpc && before == "run";
         let words: Vec<Word> = (0..words.len())
             .map(
                 |i| match i.checked_sub(1).map(|before| words[before].as_str()) {
-                    Some(option) if PATHS.contains(&option) => {
-                        Word::Path(absolute(folder, &words[i]))
-                    }
+                    Some(option) if is_path(option) => Word::Path(absolute(folder, &words[i])),
                     _ => Word::Text(words[i].clone()),
                 },
             )
@@ -94,6 +99,10 @@ impl Deployment {
             name: name(&report.model.path),
             about: about.iter().map(|line| printable(line)).collect(),
             engine,
+            machines: match engine {
+                Engine::Tpc => machine_sizes(placement),
+                Engine::LlamaCpp | Engine::IkLlamaCpp => Vec::new(),
+            },
             lists_devices: words.iter().any(|w| w.text() == "-dev"),
             words,
             backends,
@@ -117,7 +126,14 @@ impl Deployment {
     }
 }
 
-/// Returns the command that the plan prints, with its engine.
+/// Returns the number of devices in each machine.
+fn machine_sizes(placement: &Placement) -> Vec<usize> {
+    let all: Vec<usize> = (0..placement.devices.len()).collect();
+    let machines = placement.topology.machines.group(&all);
+    machines.iter().map(Vec::len).collect()
+}
+
+/// Returns the command that the plan prints, with its engine. Only tpc runs on several machines without servers.
 fn command<'r>(
     report: &'r PlanReport,
     placement: &Placement,
@@ -131,13 +147,16 @@ fn command<'r>(
         .llama_cpp
         .as_ref()
         .map(|command| (Engine::LlamaCpp, command));
+    let of_tpc = c.tpc.as_ref().map(|command| (Engine::Tpc, command));
     let (found, reason) = match placement.engine {
+        Engine::Tpc if placement.is_cluster() => (of_tpc, &c.tpc_reason),
         Engine::IkLlamaCpp => (of_ik, &c.ik_llama_cpp_reason),
         Engine::Tpc | Engine::LlamaCpp => (of_llama.or(of_ik), &c.llama_cpp_reason),
     };
     found.ok_or_else(|| {
         let engine = match placement.engine {
             Engine::IkLlamaCpp => Engine::IkLlamaCpp,
+            Engine::Tpc if placement.is_cluster() => Engine::Tpc,
             Engine::Tpc | Engine::LlamaCpp => Engine::LlamaCpp,
         };
         let reason = reason

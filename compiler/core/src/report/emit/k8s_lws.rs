@@ -1,21 +1,24 @@
 //! A Kubernetes LeaderWorkerSet: the leader runs `llama-server`, and each worker runs an RPC server.
-//!
-//! Kubernetes expands `$(…)` and reads `$$` as `$` in commands, so `$` is doubled.
 
 use super::container::{Gpus, Mount, gpus, image, mounted};
 use super::deployment::PROGRAM;
+use super::k8s::{literal, resources, service, volumes};
 use super::yaml::{list, string};
-use super::{Deployment, Unfit};
+use super::{Deployment, Unfit, k8s_mpi};
 
 /// The port of the RPC servers.
 const PORT: u16 = 50052;
 
 pub(super) fn emit(deployment: &Deployment) -> Result<String, Unfit> {
+    if !deployment.machines.is_empty() {
+        return k8s_mpi::emit(deployment);
+    }
     let servers = &deployment.server_backends;
     if servers.is_empty() {
         return Err(Unfit::new(
             "a LeaderWorkerSet needs a worker per RPC server, but the plan has no servers",
-            "add `--rpc HOST:PORT,…` with an address per worker, or use `--emit compose` for one machine",
+            "add `--rpc HOST:PORT,…` with an address per worker, plan several machines for tpc (`--devices \
+             2*8xH100-SXM@ib-ndr`), or use `--emit compose` for one machine",
         ));
     }
     // The leader and the workers use one image.
@@ -33,17 +36,6 @@ pub(super) fn emit(deployment: &Deployment) -> Result<String, Unfit> {
          {leader}{worker}---\n{}",
         service(name)
     ))
-}
-
-fn service(name: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}-http\nspec:\n  selector:\n    app: {name}\n\
-         \x20   role: leader\n  ports:\n    - name: http\n      port: 8080\n      targetPort: 8080\n"
-    )
-}
-
-fn literal(text: &str) -> String {
-    text.replace('$', "$$")
 }
 
 /// Returns the script that sets `servers` to the addresses of the workers. A worker's name is its leader's name with a
@@ -80,20 +72,7 @@ fn leader(
     }
     own.extend(["--host", "0.0.0.0", "--port", "8080"].map(str::to_owned));
     let count = deployment.backends.len();
-    let (mut inside, mut volumes) = (String::new(), String::new());
-    for (i, m) in mounts.iter().enumerate() {
-        let (source, target) = (string(&m.source), &m.target);
-        inside += &format!(
-            "              - name: models-{i}\n                mountPath: {target}\n                readOnly: true\n"
-        );
-        volumes += &format!(
-            "          - name: models-{i}\n            hostPath:\n              path: {source}\n              type: Directory\n"
-        );
-    }
-    if !mounts.is_empty() {
-        inside.insert_str(0, "            volumeMounts:\n");
-        volumes.insert_str(0, "        volumes:\n");
-    }
+    let (inside, volumes) = volumes(mounts);
     format!(
         "    leaderTemplate:\n      metadata:\n        labels:\n          app: {}\n          role: leader\n      spec:\n\
          \x20       initContainers:\n          - name: wait-for-servers\n            image: {image}\n            command:\n{}\
@@ -116,16 +95,4 @@ fn worker(image: &str, gpus: Gpus) -> String {
         list(&words.map(str::to_owned), 14),
         resources(gpus, 1),
     )
-}
-
-/// Returns the request for GPUs, with the names of the makers' device plugins.
-fn resources(gpus: Gpus, count: usize) -> String {
-    let name = match gpus {
-        Gpus::None | Gpus::Vulkan => return String::new(),
-        _ if count == 0 => return String::new(),
-        Gpus::Cuda => "nvidia.com/gpu",
-        Gpus::Rocm => "amd.com/gpu",
-        Gpus::Sycl => "gpu.intel.com/xe",
-    };
-    format!("            resources:\n              limits:\n                {name}: {count}\n")
 }

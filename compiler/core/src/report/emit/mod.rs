@@ -6,7 +6,9 @@
 mod compose;
 mod container;
 mod deployment;
+mod k8s;
 mod k8s_lws;
+mod k8s_mpi;
 mod llama_server;
 mod llama_swap;
 mod systemd;
@@ -22,6 +24,8 @@ pub struct Emitter {
     pub name: &'static str,
     /// The written file.
     pub about: &'static str,
+    /// True if the target starts several machines.
+    starts_machines: bool,
     emit: fn(&Deployment) -> Result<String, Unfit>,
 }
 
@@ -30,26 +34,31 @@ pub static EMITTERS: [Emitter; 5] = [
     Emitter {
         name: "llama-server",
         about: "a shell script",
+        starts_machines: false,
         emit: llama_server::emit,
     },
     Emitter {
         name: "llama-swap",
         about: "llama-swap's config.yaml",
+        starts_machines: false,
         emit: llama_swap::emit,
     },
     Emitter {
         name: "compose",
         about: "a Docker Compose file",
+        starts_machines: false,
         emit: compose::emit,
     },
     Emitter {
         name: "systemd",
         about: "a systemd unit",
+        starts_machines: false,
         emit: systemd::emit,
     },
     Emitter {
         name: "k8s-lws",
-        about: "a Kubernetes LeaderWorkerSet with RPC servers",
+        about: "a Kubernetes LeaderWorkerSet with RPC servers, or with MPI for tpc on several machines",
+        starts_machines: true,
         emit: k8s_lws::emit,
     },
 ];
@@ -80,6 +89,12 @@ impl Emitter {
     /// # Errors
     /// Returns TPC0416 if the target cannot hold the deployment.
     pub fn emit(&self, deployment: &Deployment) -> Result<String, Diagnostic> {
+        if !deployment.machines.is_empty() && !self.starts_machines {
+            let reason = "the plan needs several machines, but the target starts one";
+            let cure =
+                "use `--emit k8s-lws`, or run the printed command, which starts tpc with mpirun";
+            return Err(refusal(self.name, Unfit::new(reason, cure)));
+        }
         (self.emit)(deployment).map_err(|u| refusal(self.name, u))
     }
 }
