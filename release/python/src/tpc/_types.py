@@ -127,8 +127,8 @@ class Commands:
     """The commands that run a plan."""
 
     tpc: Optional[str]
-    """`tpc run` with the options of the plan, started by `mpirun` on several machines; `None` for captured graphs and for
-    models on the web."""
+    """`tpc run` with the options of the plan, started by `mpirun` on several machines; `None` for captured graphs and
+    for models on the web."""
     tpc_reason: Optional[str]
     """The reason why `tpc` is absent."""
     llama_cpp: Optional[str] = field(metadata={"key": "llama.cpp"})
