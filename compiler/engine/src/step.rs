@@ -105,10 +105,11 @@ pub fn planned_steps(
     })
 }
 
-/// Predicts the times of a plan's kernels. Returns `None` if the engine is not tpc, a device is not a card, the cards do
-/// not support an op, or the table of instruction counts lacks their target.
+/// Predicts the times of a plan's kernels. Returns `None` if the engine is not tpc, the plan needs several machines, a
+/// device is not a card, the cards do not support an op, or the table of instruction counts lacks their target.
 pub fn step_report(compiled: &CompiledModel, placement: &Placement) -> Option<StepReport> {
-    if placement.engine != Engine::Tpc {
+    // The model has edges between cards, but no messages over a network.
+    if placement.engine != Engine::Tpc || placement.is_cluster() {
         return None;
     }
     let cards = cards_of(placement)?;

@@ -42,8 +42,9 @@ impl ClusterList {
         let terms: Vec<&str> = list.split(',').collect();
         let is_cluster = terms.iter().any(|t| machines_of(t).is_some());
         match (is_cluster, network) {
-            (false, None) => None,
-            (false, Some(_)) => Some(Err(one_machine(list))),
+            // Names of a topology file may contain `@`.
+            (false, Some(name)) if Network::named(name).is_some() => Some(Err(one_machine(list))),
+            (false, _) => None,
             (true, network) => Some(ClusterList::of(&terms, network)),
         }
     }

@@ -426,7 +426,8 @@ impl MachineRequest<'_> {
             );
             let d = Diagnostic::new(&codes::LINK_ASSUMED, "--devices", message);
             let help = format!(
-                "add the network to the devices, such as `@ib-ndr`; the networks are {}",
+                "add the network to --devices, such as `@ib-ndr`, or `network: \"ib-ndr\"` to the topology file; the \
+                 networks are {}",
                 Network::names()
             );
             notes.push(d.help(help));

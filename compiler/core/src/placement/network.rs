@@ -123,15 +123,20 @@ pub(super) fn join(
         topology.link = first;
         topology.links.clear();
     }
+    // Pairs without an own link keep the common link.
+    let far = |&(a, b): &(usize, usize)| away.contains(&a) || away.contains(&b);
+    let pairs = (0..devices).flat_map(|a| (a + 1..devices).map(move |b| (a, b)));
+    let pairs: Vec<(usize, usize)> = pairs.filter(far).collect();
+    let own = |&(a, b): &(usize, usize)| topology.links.iter().any(|p| (p.a, p.b) == (a, b));
+    let network = match pairs.first() {
+        Some(&(a, b)) if pairs.iter().all(own) => topology.link_between(a, b),
+        _ => topology.link,
+    };
+    if !pairs.is_empty() {
+        topology.machines = topology.machines.with_network(network);
+    }
     away.into_iter()
         .for_each(|d| topology.machines.put_apart(d));
-    let far = |a: usize, b: usize| topology.is_remote(a) || topology.is_remote(b);
-    let first = (1..devices)
-        .find(|&d| far(0, d))
-        .map(|d| topology.link_between(0, d));
-    if let Some(link) = first {
-        topology.machines = topology.machines.with_network(link);
-    }
 }
 
 #[cfg(test)]
@@ -186,6 +191,7 @@ mod tests {
         let mut t = Topology::default();
         join(&mut t, 2, &one, &|_, _| None);
         assert_eq!((t.link, away(&t, 2)), (Topology::default().link, vec![0]));
+        assert_eq!(t.link_between(0, 1), Topology::default().link);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl ClusterReport {
         out.push_str(&match (self.network_limits, faster.is_empty()) {
             (true, _) => format!("with a faster network: {}\n", faster.join("; ")),
             (false, false) => {
-                "a faster network is not faster: the network is not the limit\n".to_owned()
+                "a faster network would not help: the network is not the limit\n".to_owned()
             }
             (false, true) => String::new(),
         });

@@ -91,6 +91,16 @@ class PairLink:
 
 
 @dataclass
+class NetworkReport:
+    """The network between machines."""
+
+    name: Optional[str]
+    """The name; `None` for other speeds."""
+    link: Link
+    """The link of a machine to the network."""
+
+
+@dataclass
 class MachineReport:
     """The machine of a plan. Memory is in bytes, bandwidth in bytes per second, arithmetic in operations per second."""
 
@@ -106,6 +116,10 @@ class MachineReport:
     """The link of the host to each device."""
     assumed: bool
     """True if the user did not name the machine, so that profiles are defaults."""
+    machines: Optional[List[List[int]]] = field(default=None)
+    """The positions of each machine's devices. The first machine has the host. `None` on one machine."""
+    network: Optional[NetworkReport] = field(default=None)
+    """The network between machines; `None` on one machine."""
 
 
 @dataclass
@@ -113,7 +127,8 @@ class Commands:
     """The commands that run a plan."""
 
     tpc: Optional[str]
-    """`tpc run` with the options of the plan; `None` for captured graphs and for models on the web."""
+    """`tpc run` with the options of the plan, started by `mpirun` on several machines; `None` for captured graphs and
+    for models on the web."""
     tpc_reason: Optional[str]
     """The reason why `tpc` is absent."""
     llama_cpp: Optional[str] = field(metadata={"key": "llama.cpp"})
@@ -223,6 +238,56 @@ class Collectives:
     """Transfers of a batch of one token."""
     prefill: TrafficReport
     """Transfers of the largest batch."""
+
+
+@dataclass
+class PairBytes:
+    """Bytes from one machine to another."""
+
+    from_: int = field(metadata={"key": "from"})
+    """The sending machine."""
+    to: int
+    """The receiving machine."""
+    bytes: int
+    """Bytes."""
+
+
+@dataclass
+class LinkBytesReport:
+    """Bytes between and inside machines."""
+
+    between: List[PairBytes]
+    """Bytes between machines, one entry per ordered pair that exchanges data."""
+    inside: List[int]
+    """Bytes between the devices of each machine."""
+
+
+@dataclass
+class FasterNetwork:
+    """Estimated speeds with another network."""
+
+    network: str
+    """The network."""
+    decode_tps: float
+    """Decoded tokens per second."""
+    prompt_tps: float
+    """Prompt tokens per second."""
+
+
+@dataclass
+class ClusterReport:
+    """A plan on several machines."""
+
+    division: str
+    """The division among machines."""
+    token: LinkBytesReport
+    """Bytes for a decoded token."""
+    prompt_token: LinkBytesReport
+    """Bytes for a token of the largest prompt batch."""
+    network_limits: bool
+    """True if a faster network makes decoding or prompts at least 2 % faster."""
+    faster: List[FasterNetwork]
+    """Speeds with the next faster networks."""
 
 
 @dataclass
@@ -764,6 +829,8 @@ class PlanReport:
     """Fitting configurations, the fastest first, if the plan does not fit."""
     diagnostics: List[Diagnostic]
     """Findings."""
+    cluster: Optional[ClusterReport] = field(default=None)
+    """The traffic between machines; `None` on one machine."""
     caches: Optional[CachesReport] = field(default=None)
     """The KV caches; `None` without caches."""
     drafts: Optional[DraftsReport] = field(default=None)

@@ -24,7 +24,8 @@ use path::{first_shard, is_address, path_word};
 /// The commands that run a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Commands {
-    /// `tpc run` with the options of the plan, started by `mpirun` on several machines; `None` for captured graphs and for models on the web.
+    /// `tpc run` with the options of the plan, started by `mpirun` on several machines; `None` for captured graphs and
+    /// for models on the web.
     pub tpc: Option<ShellCommand>,
     /// The reason why `tpc` is absent.
     pub tpc_reason: Option<String>,
