@@ -1352,6 +1352,18 @@ class Cpu:
 
 
 @dataclass
+class NumaNode:
+    """A NUMA node."""
+
+    name: str
+    """The name in `--devices`."""
+    cores: int
+    """The number of physical cores that this process may use."""
+    memory_bytes: Optional[int]
+    """The total memory, in bytes."""
+
+
+@dataclass
 class Machine:
     """A machine's devices."""
 
@@ -1363,6 +1375,8 @@ class Machine:
     """The CPU and the host's memory."""
     notes: List[str]
     """Reasons for missing facts, and differences from tpc's card table."""
+    nodes: Optional[List[NumaNode]] = field(default=None)
+    """The NUMA nodes that this process may use; absent if there is only one."""
 
 
 @dataclass

@@ -101,3 +101,45 @@ impl Local {
         done.map_err(super::io::error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placed_pages_keep_their_bytes() {
+        let bytes = (2 * CHUNK + PAGE + 1) as u64;
+        let arenas = || -> Vec<Region> {
+            let all = (0..3).map(|_| Region::new(bytes));
+            all.collect::<Result<_, _>>().expect("memory")
+        };
+        let mut team = Team::of_devices(&[2, 1]).expect("threads");
+        let mut weights = arenas();
+        let own = |kind| vec![(kind, Some(0)), (kind, Some(1)), (kind, None)];
+        let local = Local {
+            arenas: own(ArenaKind::Weights),
+            states: true,
+        };
+        local.place_weights(&weights, &mut team).expect("touched");
+        for arena in &mut weights {
+            let len = arena.len();
+            let found = arena.range(0, len).expect("all bytes");
+            assert!(found.iter().all(|byte| *byte == 0));
+        }
+        let mut states = arenas();
+        for arena in &mut states {
+            let len = arena.len();
+            arena.range(0, len).expect("all bytes").fill(7);
+        }
+        let mut local = Local {
+            arenas: own(ArenaKind::States),
+            states: false,
+        };
+        local.place_states(&states, &mut team).expect("touched");
+        assert!(local.states, "the next call does nothing");
+        for arena in &states {
+            let found = arena.bytes(0, arena.len()).expect("all bytes");
+            assert!(found.iter().all(|byte| *byte == 7));
+        }
+    }
+}
