@@ -234,7 +234,7 @@ tpc_ir::codes! {
     .cure("use `--executor cpu`.");
 
     RANK = error(
-        "TPC0577",
+        "TPC0610",
         "rank has failed",
         "One of the processes that run a plan together has ended, does not answer, or reports an error.",
     )

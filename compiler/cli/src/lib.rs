@@ -56,9 +56,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use args::PlacementArgs;
 pub use codes::CODES;
-use execution::{ExecutionArgs, SubjectArgs};
 pub use foreign::normalise;
 use output::Failure;
 use tpc_core::placement::{Placement, SplitMode};
@@ -150,7 +148,7 @@ impl Command {
     }
 
     /// Returns the options of a command that runs a model, which several processes can do together.
-    fn of_ranks(&self) -> Option<(&SubjectArgs, &PlacementArgs, &ExecutionArgs)> {
+    fn of_ranks(&self) -> Option<execution::RankOptions<'_>> {
         match self {
             Command::Eval(a) => Some(a.of_ranks()),
             Command::Run(a) => Some(a.of_ranks()),

@@ -58,11 +58,13 @@ pub enum CardClass {
     Apple,
     /// A CPU used as a device.
     Processor,
+    /// A NUMA node of the host: cores with their own memory.
+    NumaNode,
 }
 
 impl CardClass {
     /// All classes.
-    pub const ALL: [CardClass; 25] = [
+    pub const ALL: [CardClass; 26] = [
         CardClass::Unknown,
         CardClass::OldNvidia,
         CardClass::PascalHbm,
@@ -88,6 +90,7 @@ impl CardClass {
         CardClass::Battlemage,
         CardClass::Apple,
         CardClass::Processor,
+        CardClass::NumaNode,
     ];
 
     /// True if engines run kernels on the class that were ported from another vendor's hardware.
@@ -144,6 +147,7 @@ impl CardClass {
             CardClass::Battlemage => "Intel Arc B cards",
             CardClass::Apple => "Apple processors",
             CardClass::Processor => "processors",
+            CardClass::NumaNode => "NUMA nodes",
         }
     }
 
@@ -173,7 +177,7 @@ impl CardClass {
             | CardClass::UnifiedAmd => Backend::Rocm,
             CardClass::Alchemist | CardClass::Battlemage => Backend::Sycl,
             CardClass::Apple => Backend::Metal,
-            CardClass::Processor => Backend::Cpu,
+            CardClass::Processor | CardClass::NumaNode => Backend::Cpu,
         }
     }
 }

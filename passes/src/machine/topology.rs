@@ -163,11 +163,7 @@ impl Topology {
     /// A NUMA node keeps its own cores and memory.
     pub fn give_processor_to(&mut self, device: Option<usize>) {
         let host = (self.host.bandwidth, self.host.flops);
-        let is_part = |d: &DeviceProfile| {
-            d.class == CardClass::Processor
-                && d.name != DeviceProfile::NUMA_NODE
-                && d.bandwidth < host.0
-        };
+        let is_part = |d: &DeviceProfile| d.class == CardClass::Processor && d.bandwidth < host.0;
         if let Some(d) = device
             .and_then(|d| self.devices.get_mut(d))
             .filter(|d| is_part(d))

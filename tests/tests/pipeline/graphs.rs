@@ -432,8 +432,9 @@ fn recurrent(b: &mut Builder, x: Value) -> Value {
 }
 
 /// Ops that random graphs do not have. The planner does not split states alone, the interpreter does not run opaque
-/// ops, and only plans have transfers.
-const APART: [&str; 7] = [
+/// ops, and only plans have transfers and parts of cells.
+const APART: [&str; 8] = [
+    "merge_attn",
     "state",
     "opaque",
     "copy",

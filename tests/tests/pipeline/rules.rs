@@ -712,6 +712,16 @@ fn flash_attn(b: &mut Builder) -> Value {
     )
 }
 
+fn merge_attn(b: &mut Builder) -> Value {
+    let (heads, parts, t) = (b.rng.range(1, 5), b.rng.range(1, 4), b.t());
+    let width = d(b.rng.range(2, 6));
+    let mut operands = vec![b.real([width, d(heads), t, d(parts)])];
+    if b.rng.one_in(2) {
+        operands.push(b.plain([d(heads), d(1), d(1), d(1)]));
+    }
+    b.push(MergeAttn, operands)
+}
+
 fn sum(b: &mut Builder) -> Value {
     let dims = dims(b);
     let x = b.real(dims);
@@ -957,6 +967,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("rope", rope),
     ("soft_max", soft_max),
     ("flash_attn", flash_attn),
+    ("merge_attn", merge_attn),
     ("sum", sum),
     ("top_k", top_k),
     ("top_mask", top_mask),

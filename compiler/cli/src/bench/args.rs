@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use tpc_diag::{Diagnostic, codes};
 
 use crate::args::PlacementArgs;
-use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
+use crate::execution::{ExecutionArgs, FaultArgs, RankOptions, SubjectArgs};
 use crate::output::Failure;
 
 const MAX_REPETITIONS: u64 = 10_000;
@@ -109,7 +109,7 @@ impl Args {
 
 impl Args {
     /// Returns the options that several processes need to run the model together.
-    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+    pub(crate) const fn of_ranks(&self) -> RankOptions<'_> {
         (&self.subject, &self.placement, &self.engine)
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use tpc_ir::DType;
 
 use crate::args::{Defaults, PlacementArgs};
-use crate::execution::{self, ExecutionArgs, FaultArgs, SubjectArgs};
+use crate::execution::{self, ExecutionArgs, FaultArgs, RankOptions, SubjectArgs};
 use crate::input;
 use crate::output::{self, Failure};
 use crate::values::tolerance;
@@ -202,7 +202,7 @@ fn compare(golden: &Golden, evaluation: Evaluation, tolerance: f64) -> Result<()
 
 impl Args {
     /// Returns the options that several processes need to run the model together.
-    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+    pub(crate) const fn of_ranks(&self) -> RankOptions<'_> {
         (&self.subject, &self.placement, &self.engine)
     }
 }

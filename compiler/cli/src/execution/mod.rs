@@ -150,10 +150,13 @@ pub(super) fn load<'a>(
     Ok(session?)
 }
 
+/// The options that several processes need to run a model together.
+pub(crate) type RankOptions<'a> = (&'a SubjectArgs, &'a PlacementArgs, &'a ExecutionArgs);
+
 /// Loads and runs this process's part of the programs of rank 0, in a job of `ranks` processes.
 pub(super) fn follow(
     ranks: usize,
-    (subject, placement, execution): (&SubjectArgs, &PlacementArgs, &ExecutionArgs),
+    (subject, placement, execution): RankOptions<'_>,
 ) -> Result<(), Failure> {
     let defaults = Defaults {
         cache: DType::F16,

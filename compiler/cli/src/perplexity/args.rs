@@ -7,7 +7,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_engine::perplexity::Form;
 
 use crate::args::PlacementArgs;
-use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
+use crate::execution::{ExecutionArgs, FaultArgs, RankOptions, SubjectArgs};
 use crate::output::{Failure, Format};
 
 #[derive(Debug, clap::Args)]
@@ -127,7 +127,7 @@ impl Args {
 
 impl Args {
     /// Returns the options that several processes need to run the model together.
-    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+    pub(crate) const fn of_ranks(&self) -> RankOptions<'_> {
         (&self.subject, &self.placement, &self.engine)
     }
 }

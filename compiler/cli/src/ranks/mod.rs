@@ -53,7 +53,7 @@ pub(crate) fn is_silent() -> bool {
 /// Connects the processes of the job, if a launcher has started several.
 ///
 /// # Errors
-/// Returns TPC0401 without MPI, and TPC0577 if a process does not start.
+/// Returns TPC0401 without MPI, and TPC0610 if a process does not start.
 pub(crate) fn start() -> Result<(), Failure> {
     let Some((size, _)) = launched() else {
         return Ok(());
@@ -131,15 +131,15 @@ fn failed(e: &RankError) -> Failure {
         None => ("mpirun".to_owned(), e.cause.clone()),
     };
     let code = tpc_runtime::ranks::FAILED;
-    Failure::findings(vec![Diagnostic::new(code, entity, cause).help(
-        "mend the cause, then start all ranks again; `tpc explain TPC0577` has more",
-    )])
+    Failure::findings(vec![
+        Diagnostic::new(code, entity, cause).help("mend the cause, then start all ranks again"),
+    ])
 }
 
 /// Compares versions, models and artefacts of all ranks, once per job.
 ///
 /// # Errors
-/// Returns TPC0577 with the rank that differs.
+/// Returns TPC0610 with the rank that differs.
 pub(crate) fn greet(
     group: &mut Option<RankGroup>,
     file: &GgufFile,

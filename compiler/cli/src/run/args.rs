@@ -10,7 +10,7 @@ use tpc_ir::DType;
 use super::embedding_args::EmbeddingArgs;
 use super::kept::KeptArgs;
 use crate::args::{Defaults, PlacementArgs};
-use crate::execution::{self, ExecutionArgs, FaultArgs, Opened, SubjectArgs};
+use crate::execution::{self, ExecutionArgs, FaultArgs, Opened, RankOptions, SubjectArgs};
 use crate::generation::{DraftArgs, DraftOptions, SamplingArgs};
 use crate::output::Failure;
 
@@ -182,7 +182,7 @@ impl Args {
 
 impl Args {
     /// Returns the options that several processes need to run the model together.
-    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+    pub(crate) const fn of_ranks(&self) -> RankOptions<'_> {
         (&self.subject, &self.placement, &self.engine)
     }
 }

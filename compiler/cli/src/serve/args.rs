@@ -9,7 +9,7 @@ use tpc_diag::{Diagnostic, codes};
 use tpc_serve::ServerOptions;
 
 use crate::args::PlacementArgs;
-use crate::execution::{ExecutionArgs, FaultArgs, SubjectArgs};
+use crate::execution::{ExecutionArgs, FaultArgs, RankOptions, SubjectArgs};
 use crate::generation::{DraftArgs, DraftOptions, PoolingArgs, SamplingArgs};
 use crate::input;
 use crate::output::{self, Failure};
@@ -216,7 +216,7 @@ fn address(host: &str, port: u16) -> Result<SocketAddr, Failure> {
 
 impl Args {
     /// Returns the options that several processes need to run the model together.
-    pub(crate) const fn of_ranks(&self) -> (&SubjectArgs, &PlacementArgs, &ExecutionArgs) {
+    pub(crate) const fn of_ranks(&self) -> RankOptions<'_> {
         (&self.subject, &self.placement, &self.engine)
     }
 }

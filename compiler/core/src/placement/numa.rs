@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tpc_diag::Diagnostic;
-use tpc_passes::machine::{DeviceProfile, Link, Topology};
+use tpc_passes::machine::{CardClass, DeviceProfile, Link, Topology};
 
 use super::devices::wrong;
 use crate::cards::most_common;
@@ -41,6 +41,7 @@ impl NumaNode {
         DeviceProfile {
             name: DeviceProfile::NUMA_NODE.into(),
             memory: self.memory.map(|bytes| bytes as f64),
+            class: CardClass::NumaNode,
             ..DeviceProfile::host(host.bandwidth / nodes.max(1) as f64)
         }
     }

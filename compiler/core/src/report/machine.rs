@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use tpc_passes::machine::{DeviceProfile, Link, Network, PairLink, Topology};
+use tpc_passes::machine::{CardClass, DeviceProfile, Link, Network, PairLink, Topology};
 
 use crate::placement::Placement;
 
@@ -47,7 +47,7 @@ fn is_assumed(topology: &Topology, processors: &[bool]) -> bool {
         };
         bare(a) == bare(b)
     };
-    let node = |d: &DeviceProfile| d.name == DeviceProfile::NUMA_NODE;
+    let node = |d: &DeviceProfile| d.class == CardClass::NumaNode;
     if topology.devices.iter().all(node) {
         // Only the memory is known.
         return alike(&topology.host, &assumed.host);
@@ -96,9 +96,8 @@ impl MachineReport {
 
     /// True if all devices are the host's processor or its NUMA nodes.
     pub fn of_processors(&self) -> bool {
-        let names = [DeviceProfile::PROCESSOR, DeviceProfile::NUMA_NODE];
         let mut devices = self.devices.iter();
-        devices.all(|d| names.contains(&d.name.as_str()))
+        devices.all(|d| d.class == CardClass::NumaNode || d.name == DeviceProfile::PROCESSOR)
     }
 
     /// Describes the devices: `2 × RTX 3090` or `RTX 4090 + RTX 3090`. Unnamed devices become `2 devices`. Several

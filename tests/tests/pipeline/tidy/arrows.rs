@@ -687,7 +687,7 @@ const MODULES: [(&str, &[&str]); 28] = [
     ),
 ];
 
-const PASSES: [(&str, &[&str]); 22] = [
+const PASSES: [(&str, &[&str]); 23] = [
     ("gcd", &[]),
     ("users", &[]),
     ("lookahead", &[]),
@@ -695,11 +695,12 @@ const PASSES: [(&str, &[&str]); 22] = [
     ("machine", &[]),
     ("place", &["layers", "machine"]),
     ("factors", &["gcd", "place", "users"]),
-    ("cells", &["factors", "gcd", "place", "users"]),
+    ("rebuild", &["factors", "place"]),
+    ("cells", &["factors", "gcd", "place", "rebuild", "users"]),
     (
         "plan",
         &[
-            "cells", "factors", "gcd", "layers", "machine", "place", "users",
+            "cells", "factors", "gcd", "layers", "machine", "place", "rebuild", "users",
         ],
     ),
     ("shard", &["factors", "plan"]),
