@@ -133,7 +133,7 @@ impl Calls {
     /// Begins to receive at most `len` bytes.
     ///
     /// # Safety
-    /// The memory stays valid, and nobody else uses it, until the request is done.
+    /// The memory stays valid and unused until the request is done.
     pub(crate) unsafe fn receive(
         &mut self,
         from: usize,

@@ -11,7 +11,7 @@ use crate::calls::{Calls, Request};
 use crate::world::{FAILED, PULSE, World};
 
 const EVERY: Duration = Duration::from_millis(200);
-/// The time in which rank 0 reports another rank's failure, before others do.
+/// Rank 0 reports another rank's failure within this time. Then others do.
 const OTHERS: Duration = Duration::from_millis(700);
 
 static BEAT: [u8; 1] = [1];

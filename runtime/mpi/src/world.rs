@@ -156,7 +156,7 @@ impl World {
         e
     }
 
-    /// Sends what has been posted, as far as MPI lets it. Returns true if nothing is left.
+    /// Completes posted messages, as far as possible. Returns true if all have left.
     fn sweep(&self) -> Result<bool, RankError> {
         let mut posted = self.posted.lock().unwrap_or_else(PoisonError::into_inner);
         let mut calls = self.lock();
