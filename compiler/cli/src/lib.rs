@@ -260,7 +260,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             status,
         }) => {
             execution::suggest_dump(&mut diagnostics, &said.arguments);
-            diagnostics.iter().for_each(output::diagnostic);
+            let news = diagnostics.iter().filter(|d| ranks::is_news(d));
+            news.for_each(output::diagnostic);
             if diagnostics.iter().any(|d| *d.code == tpc_cuda::HANG) {
                 output::leave(status);
             }

@@ -5,6 +5,7 @@
 #[cfg(feature = "mpi")]
 mod mpi;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use tpc_diag::{Diagnostic, codes};
@@ -48,6 +49,12 @@ fn launched() -> Option<(usize, usize)> {
 /// True for a process that another process speaks for.
 pub(crate) fn is_silent() -> bool {
     launched().is_some_and(|(_, rank)| rank > 0)
+}
+
+/// Returns true unless this process has printed the failure of a rank. Two threads may learn of it.
+pub(crate) fn is_news(d: &Diagnostic) -> bool {
+    static PRINTED: AtomicBool = AtomicBool::new(false);
+    d.code != tpc_runtime::ranks::FAILED || !PRINTED.swap(true, Ordering::Relaxed)
 }
 
 /// Connects the processes of the job, if a launcher has started several.

@@ -38,7 +38,9 @@ fn report(world: &World, e: &RankError, lost: bool) {
         _ => lost && !own,
     };
     if speaks {
-        failed(e).diagnostics.iter().for_each(output::diagnostic);
+        let news = failed(e).diagnostics;
+        let news = news.iter().filter(|d| super::is_news(d));
+        news.for_each(output::diagnostic);
     }
     if !own {
         abort(1);

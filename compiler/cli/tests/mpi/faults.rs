@@ -21,7 +21,7 @@ fn random(seed: u64, n: u64) -> u64 {
 #[test]
 fn a_killed_or_stopped_rank_ends_all() {
     let scratch = Scratch::new();
-    let spec = "llama-dense:layers=2,embd=256,ff=512,ctx=65536";
+    let spec = "llama-tiny:layers=2,embd=256,ff=512,ctx=65536";
     let model = scratch.model("model.gguf", spec);
     let saved = scratch.path("saved");
     for round in 0..if is_full() { 200 } else { 6 } {
