@@ -3,7 +3,7 @@ use std::sync::Arc;
 use tpc_artefact::Artefact;
 use tpc_core::foreign_types::ForeignTypes;
 use tpc_core::pipeline::{CacheSizes, CompiledModel, ModelSize, SequenceCells, compile};
-use tpc_core::placement::{DeviceKind, Placement};
+use tpc_core::placement::{DeviceKind, DeviceList, Placement};
 use tpc_core::report::BitsReport;
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_diag::{Diagnostic, codes};
@@ -40,6 +40,8 @@ pub struct PreparedModel {
     pub devices: String,
     /// Types of the K and V caches.
     pub cache_types: [String; 2],
+    /// The machine of each device; `None` for one machine.
+    pub machines: Option<Vec<usize>>,
     pub(crate) kinds: Vec<DeviceKind>,
     /// The executor of the artefact; `None` for a plan.
     executor: Option<String>,
@@ -85,6 +87,26 @@ pub fn plan(file: &GgufFile, placement: &Placement) -> Result<CompiledModel, Err
         Some(d) => Err(Error::from_diagnostics(vec![d])),
         None => Ok(compiled),
     }
+}
+
+/// Returns the machine of each device of a plan.
+fn machines_of_plan(placement: &Placement) -> Option<Vec<usize>> {
+    let machines = &placement.topology.machines;
+    let all = || (0..placement.devices.len()).map(|d| machines.of_device(d));
+    let one = machines.is_one() || placement.servers.count() > 0;
+    (!one).then(|| all().collect())
+}
+
+/// Returns the machine of each device of a device list such as `2*8xH100-SXM`.
+fn machines_of_list(list: &str) -> Option<Vec<usize>> {
+    let Ok(DeviceList::Cluster(cluster)) = DeviceList::parse(list) else {
+        return None;
+    };
+    let sizes = cluster.groups.iter();
+    let sizes = sizes.flat_map(|g| std::iter::repeat_n(g.devices, g.machines));
+    let all = sizes.enumerate();
+    let all = all.flat_map(|(machine, devices)| std::iter::repeat_n(machine, devices));
+    Some(all.collect())
 }
 
 fn devices_of(words: &[String]) -> String {
@@ -252,6 +274,7 @@ impl PreparedModel {
             split_mode: compiled.mode.name().to_owned(),
             devices: placement.device_words(),
             cache_types: [placement.cache_type_k, placement.cache_type_v].map(|t| t.to_string()),
+            machines: machines_of_plan(placement),
             kinds: placement.devices.iter().map(|d| d.kind).collect(),
             executor: None,
             prebuilt: PrebuiltCode::default(),
@@ -289,6 +312,7 @@ impl PreparedModel {
                 &manifest.options.caches.type_v,
             ]
             .map(String::clone),
+            machines: machines_of_list(&planned),
             kinds: cards::kinds(devices.unwrap_or(&planned), manifest.devices.len()),
             devices: planned,
             executor: Some(manifest.target.executor.clone()),

@@ -135,6 +135,7 @@ pub(super) fn load<'a>(
     args: &ExecutionArgs,
 ) -> Result<AnySession<'a>, Failure> {
     let group = &mut loader.executor.ranks;
+    ranks::seat(group, loader.model.machines.as_ref())?;
     ranks::greet(group, loader.file, loader.model.artefact_program())?;
     if args.check_tensors() {
         check_tensors(loader.name, loader.file)?;

@@ -143,6 +143,40 @@ fn failed(e: &RankError) -> Failure {
     ])
 }
 
+/// Gives each machine of a plan its process.
+///
+/// # Errors
+/// Returns TPC0401 for another number of processes than machines, with the command to use.
+pub(crate) fn seat(
+    group: &mut Option<RankGroup>,
+    machines: Option<&Vec<usize>>,
+) -> Result<(), Failure> {
+    let Some(machines) = machines else {
+        return Ok(());
+    };
+    let wanted = machines.iter().max().map_or(1, |m| m + 1);
+    let found = group.as_ref().map_or(1, |g| g.transport.ranks());
+    if wanted != found {
+        let processes = if found == 1 {
+            "one process"
+        } else {
+            "processes"
+        };
+        let message = match found {
+            1 => format!("the plan has {wanted} machines, but there is {processes}"),
+            n => format!("the plan has {wanted} machines, but there are {n} {processes}"),
+        };
+        let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, "mpirun", message);
+        return Err(Failure::usage(d.help(format!(
+            "start one process per machine: mpirun -np {wanted} --hostfile hosts --map-by ppr:1:node --bind-to none tpc …"
+        ))));
+    }
+    if let Some(group) = group {
+        group.machines = Some(machines.clone());
+    }
+    Ok(())
+}
+
 /// Compares versions, models and artefacts of all ranks, once per job.
 ///
 /// # Errors

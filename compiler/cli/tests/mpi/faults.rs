@@ -1,6 +1,7 @@
 //! If a rank fails, all ranks end within 5 seconds, and a message names the rank and the cause.
 
 use std::fs;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -152,6 +153,35 @@ fn wrong_usage_is_refused_once() {
             "{options:?}: {text}"
         );
     }
+    let machines = [
+        TPC,
+        "run",
+        &model,
+        "--tokens",
+        "1,2",
+        "-n",
+        "4",
+        "--devices",
+        "3*1xcpu@25gbe",
+    ];
+    let (success, text) = ends(mpirun(2, &machines));
+    assert!(
+        !success
+            && text
+                .matches("3 machines, but there are 2 processes")
+                .count()
+                == 1,
+        "{text}"
+    );
+    let alone = Command::new(TPC)
+        .args(&machines[1..])
+        .output()
+        .expect("tpc runs");
+    let text = String::from_utf8_lossy(&alone.stderr).into_owned();
+    assert!(
+        !alone.status.success() && text.contains("mpirun -np 3"),
+        "{text}"
+    );
     let (success, text) = ends(mpirun(2, &[TPC, "plan", &model, "--devices", "2"]));
     assert!(success, "{text}");
 }
