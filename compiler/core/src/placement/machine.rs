@@ -359,7 +359,6 @@ impl MachineRequest<'_> {
         notes: &mut Vec<Diagnostic>,
     ) -> Result<Topology, Diagnostic> {
         let processors: Vec<bool> = members.iter().map(|m| m.kind.is_processor()).collect();
-        let processors: Vec<bool> = members.iter().map(|m| m.kind == DeviceKind::Cpu).collect();
         let machines = self.machines(members, notes);
         let mut out = match self.file {
             Some(_) => Topology::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tpc_diag::Diagnostic;
 use tpc_passes::machine::{CardClass, DeviceProfile, Link, Topology};
 
-use super::devices::wrong;
+use super::device_item::wrong;
 use crate::cards::most_common;
 
 /// The firmware's distance within a node.
@@ -133,7 +133,10 @@ pub(super) fn join(topology: &mut Topology, listed: &[u32], machine: &[NumaNode]
         Link::new(bandwidth / ratio, within.latency_us * ratio)
     };
     let pair = |a: usize, b: usize| link(nodes[a], nodes[b]);
-    (topology.link, topology.links) = most_common(nodes.len(), &pair, within);
+    let pairs: Vec<_> = (0..nodes.len())
+        .flat_map(|a| (a + 1..nodes.len()).map(move |b| (a, b)))
+        .collect();
+    (topology.link, topology.links) = most_common(&pairs, &pair, within);
     let others = nodes.iter().skip(1).map(|node| link(first, node));
     topology.host_link = others.fold(within, Link::bottleneck);
 }
