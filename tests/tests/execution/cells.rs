@@ -4,9 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use tpc_core::golden::distance;
+use tpc_core::pipeline::compile;
 use tpc_core::placement::{CacheSplit, Placement};
 use tpc_cpu::{CpuExecutor, CpuOptions};
+use tpc_gguf::GgufFile;
 use tpc_ir::DType;
+use tpc_models::CACHE_TYPES;
 use tpc_runtime::{Batch, Session};
 use tpc_tests::{Sweep, goldens};
 
@@ -77,6 +80,39 @@ fn long_texts_agree_with_undivided_caches() {
         got.extend(one_by_one(&mut divided, &tokens[head..], head));
         near(&name, "token by token", &want, &got);
     }
+}
+
+#[test]
+fn all_types_of_caches_agree() {
+    let tokens = tokens();
+    let mut compared = 0;
+    for path in goldens() {
+        let name = name(&path);
+        if !["deepseek2", "llama-dense"]
+            .iter()
+            .any(|s| name.starts_with(s))
+        {
+            continue;
+        }
+        for cache in CACHE_TYPES {
+            // Blocks of some types do not divide the model's heads.
+            let file = GgufFile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+            if compile(&file, &placement(1, cache)).is_err() {
+                continue;
+            }
+            let want = whole(&mut session(&path, &placement(1, cache), 1), &tokens);
+            let got = whole(&mut session(&path, &by_cells(2, cache), 1), &tokens);
+            let d = distance(want.iter().copied(), got.iter().copied());
+            // A value between two codes may be rounded to either.
+            let most = match cache {
+                DType::F32 if !name.contains("-moe-") => NEAR,
+                _ => 1e-2,
+            };
+            assert!(d.nmse <= most, "{name}, {cache}: NMSE {:e}", d.nmse);
+            compared += 1;
+        }
+    }
+    assert!(compared >= 9, "only {compared} pairs");
 }
 
 #[test]

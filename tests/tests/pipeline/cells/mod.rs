@@ -10,7 +10,7 @@ use tpc_core::pipeline::CompiledModel;
 use tpc_core::placement::{CacheSplit, Placement};
 use tpc_ir::{Op, Place};
 use tpc_runtime::{Batch, Session, SessionConfig};
-use tpc_tests::goldens;
+use tpc_tests::{Sweep, goldens, headers};
 
 use super::support::{FileWeights, golden, placement, plan, round_trip, run};
 
@@ -174,4 +174,36 @@ fn devices_store_one_copy_together() {
         }
     }
     assert!(compared >= 5, "only {compared} plans");
+}
+
+/// Returns the bytes that the devices store together by cells, and the bytes of one copy.
+fn stored(path: &Path, devices: usize) -> Option<(u64, u64)> {
+    let with = |placement: Placement| Placement {
+        ctx_size: Some(8192),
+        ..placement
+    };
+    let (_, compiled) = plan(path, &with(by_cells(devices)))?;
+    let (_, alone) = plan(path, &with(placement(1)))?;
+    // Windows are rounded up to whole rounds of blocks, and recurrent states have no cells.
+    let whole = compiled.model.summary.window.is_none() && !parts(&compiled).is_empty();
+    let sum = |of: &CompiledModel| cache_bytes(of).iter().sum();
+    whole.then(|| (sum(&compiled), sum(&alone)))
+}
+
+#[test]
+fn devices_store_one_copy_of_the_caches_of_real_models() {
+    let counts = Sweep::asked().pick(vec![8], vec![2, 4, 8]);
+    let mut compared = 0;
+    for (i, path) in headers().iter().enumerate() {
+        if Sweep::asked() == Sweep::Sample && i % 4 != 0 {
+            continue;
+        }
+        for &devices in &counts {
+            if let Some((all, one)) = stored(path, devices) {
+                assert_eq!(all, one, "{} on {devices}", path.display());
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared >= 2, "only {compared} plans");
 }
