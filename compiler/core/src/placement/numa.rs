@@ -184,7 +184,7 @@ mod tests {
         }
         let link = Link::new(host / 2.0 / 2.1, 4.2);
         assert_eq!((m.topology.link, m.topology.host_link), (link, link));
-        assert!(m.topology.away.is_empty() && m.notes.is_empty());
+        assert!(m.topology.machines.is_one() && m.notes.is_empty());
         let one = machine("NUMA2", &nodes).expect("one node");
         assert_eq!(one.devices[0].kind, DeviceKind::Numa(2));
         assert_eq!(one.topology.device(0).bandwidth, host / 2.0);
