@@ -128,7 +128,8 @@ impl PlanInput {
             && self.model.summary.arch != CAPTURE
             && !placement.kv_on_host;
         if auto {
-            // Plans by cells take longest, so several machines have them only for whole machines.
+            // Plans by cells take longest, and parts of caches are merged for every layer. Several machines have them
+            // only for whole machines.
             let whole = |way: &Way| !placement.is_cluster() || way.has_whole_machines(placement);
             let shares = |way: &&Way| {
                 whole(way) && way.stages.iter().any(|s| self.shares_heads(s.len() as u64))

@@ -63,10 +63,10 @@ impl Way {
         }
     }
 
-    /// True if each stage has all devices of a machine, or all devices.
+    /// True if each stage has all devices of one machine.
     pub(super) fn has_whole_machines(&self, placement: &Placement) -> bool {
         let all: Vec<usize> = (0..placement.devices.len()).collect();
-        self.stages.len() == 1 || self.stages == placement.topology.machines.group(&all)
+        self.stages == placement.topology.machines.group(&all)
     }
 
     /// Returns this way with KV caches divided by cells; `None` if devices do not share tensors.
