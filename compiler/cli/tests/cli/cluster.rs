@@ -34,10 +34,13 @@ fn machines_and_their_network_are_reported() {
     let sent = &cluster["token"]["between"];
     assert!(sent[0]["bytes"].as_u64().unwrap() >= sent[1]["bytes"].as_u64().unwrap() / 2);
     assert_eq!(cluster["faster"][0]["network"], "ib-xdr");
-    let command = report["commands"]["tpc"].as_str().unwrap();
+    let why = report["commands"]["tpc_reason"].as_str().unwrap();
+    assert!(why.contains("only on their CPUs"), "{why}");
+    let on_cpus = json(SMALL, "--devices 2*2xcpu@ib-ndr -sm tensor -c 4096");
+    let command = on_cpus["commands"]["tpc"].as_str().unwrap();
     assert!(
         command.starts_with("mpirun -np 2 --hostfile hosts tpc run ")
-            && command.contains("--devices '2*2x3090@ib-ndr'"),
+            && command.contains("--devices '2*2xcpu@ib-ndr'"),
         "{command}"
     );
     let why = report["commands"]["llama.cpp_reason"].as_str().unwrap();
@@ -54,7 +57,7 @@ fn the_text_has_the_bytes_and_a_faster_network() {
     for part in [
         "on 4 × RTX 3090 in 2 machines, joined by 10gbe",
         "tensor over 4 devices (tensors across machines), as requested",
-        "between machines: ",
+        "between machines, per token: ",
         "with a faster network: 25gbe ",
     ] {
         assert!(text.contains(part), "{part}: {}", ran.stdout);
@@ -141,7 +144,7 @@ fn groups_are_whole_machines_or_halves() {
 
 #[test]
 fn a_pod_per_machine_starts_with_mpi() {
-    let options = "--devices 2*2x3090@ib-ndr -sm tensor -c 4096 --emit-image me/tpc:mpi";
+    let options = "--devices 2*2xcpu@ib-ndr -sm tensor -c 4096 --emit-image me/tpc:mpi";
     let ran = plan(SMALL, &format!("{options} --emit k8s-lws"));
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     for part in [
@@ -149,9 +152,8 @@ fn a_pod_per_machine_starts_with_mpi() {
         "    size: 2\n",
         "exec mpirun --allow-run-as-root -np 2 --hostfile /tmp/hosts",
         "- \"serve\"",
-        "- \"2*2x3090@ib-ndr\"",
+        "- \"2*2xcpu@ib-ndr\"",
         "- \"/usr/sbin/sshd\"",
-        "nvidia.com/gpu: 2",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }

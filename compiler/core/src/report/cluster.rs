@@ -124,17 +124,14 @@ impl ClusterReport {
 
     /// Returns lines about the traffic and about faster networks.
     pub(super) fn lines(&self) -> String {
-        let mut out = format!(
-            "between machines: {} per token",
-            self.token.between_in_words()
-        );
-        let _ = writeln!(
-            out,
-            ", {} per prompt token; inside: {} and {}",
-            self.prompt_token.between_in_words(),
-            self.token.inside_in_words(),
-            self.prompt_token.inside_in_words()
-        );
+        let mut out = String::new();
+        for (what, traffic) in [("token", &self.token), ("prompt token", &self.prompt_token)] {
+            let (between, inside) = (traffic.between_in_words(), traffic.inside_in_words());
+            let _ = writeln!(
+                out,
+                "between machines, per {what}: {between}; inside: {inside}"
+            );
+        }
         let faster: Vec<String> = (self.faster.iter())
             .map(|f| {
                 let (decode, prompt) = (speed(f.decode_tps), speed(f.prompt_tps));
@@ -198,7 +195,7 @@ impl LinkBytesReport {
             (_, 1) => format!("{} from machine {} to {}", bytes(total), most.from, most.to),
             (true, n) => format!("{} for each of {n} directions", bytes(most.bytes)),
             (false, _) => format!(
-                "{}, at most {} from machine {} to {}",
+                "{} (at most {}, from machine {} to {})",
                 bytes(total),
                 bytes(most.bytes),
                 most.from,

@@ -15,7 +15,7 @@ use tpc_passes::machine::Engine;
 
 use crate::foreign_types::ForeignTypes;
 use crate::pipeline::{CAPTURE, CompiledModel};
-use crate::placement::Placement;
+use crate::placement::{DeviceKind, DeviceSpec, Placement};
 use devices::order;
 use embeds::embeds;
 use llama_cpp::{Family, by_layers, command};
@@ -65,6 +65,12 @@ fn launcher(placement: &Placement) -> Vec<String> {
         .into()
 }
 
+/// True if several machines have cards.
+fn has_cards_apart(placement: &Placement) -> bool {
+    let is_card = |d: &DeviceSpec| d.card.is_some() || matches!(d.kind, DeviceKind::Cuda(_));
+    placement.is_cluster() && placement.devices.iter().any(is_card)
+}
+
 impl Commands {
     /// Builds the commands for the model at `path`. `machine` contains the options for the machine.
     pub fn new(
@@ -103,6 +109,10 @@ impl Commands {
             (Some(names), _) => {
                 let why = format!("tpc does not support the types of ik_llama.cpp yet ({names})");
                 out.tpc_reason = Some(why);
+            }
+            (None, _) if has_cards_apart(placement) => {
+                let why = "tpc plans cards of several machines, but runs several machines only on their CPUs yet";
+                out.tpc_reason = Some(why.to_owned());
             }
             (None, false) => out.tpc = Some(ShellCommand::new(words)),
             (None, true) => {
