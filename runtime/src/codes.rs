@@ -234,7 +234,7 @@ tpc_ir::codes! {
     .cure("use `--executor cpu`.");
 
     RANK = error(
-        "TPC0610",
+        "TPC0630",
         "rank has failed",
         "One of the processes that run a plan together has ended, does not answer, or reports an error.",
     )

@@ -11,6 +11,8 @@ mod calls;
 #[cfg(feature = "mpi")]
 mod pulse;
 #[cfg(feature = "mpi")]
+mod shared;
+#[cfg(feature = "mpi")]
 mod world;
 
 #[cfg(feature = "mpi")]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tpc_runtime::ranks::{RankError, Tag};
 
 use crate::calls::{Calls, Request};
-use crate::world::{FAILED, PULSE, World};
+use crate::shared::{FAILED, PULSE, Shared};
 
 const EVERY: Duration = Duration::from_millis(200);
 /// Rank 0 reports another rank's failure within this time. Then others do.
@@ -17,7 +17,7 @@ const OTHERS: Duration = Duration::from_millis(700);
 static BEAT: [u8; 1] = [1];
 
 /// The ranks that this rank watches: rank 0 watches all, others watch rank 0.
-fn watched(world: &World) -> Vec<usize> {
+fn watched(world: &Shared) -> Vec<usize> {
     match world.rank {
         0 => (1..world.ranks).collect(),
         _ => vec![0],
@@ -25,7 +25,7 @@ fn watched(world: &World) -> Vec<usize> {
 }
 
 /// Sends a failure's text to all ranks. Does not wait.
-pub(crate) fn tell(world: &World, cause: &str) {
+pub(crate) fn tell(world: &Shared, cause: &str) {
     // The process ends soon, so the text is never freed.
     let text: &'static [u8] = Vec::leak(cause.as_bytes().to_vec());
     let mut calls = world.lock();
@@ -47,7 +47,7 @@ fn take(calls: &mut Calls, from: usize, tag: Tag, bytes: usize) -> Result<Vec<u8
 }
 
 struct Pulse<'a> {
-    world: &'a World,
+    world: &'a Shared,
     limit: Duration,
     /// Each watched rank, its last sign of life, and the message under way to it.
     ranks: Vec<(usize, Instant, Option<Request>)>,
@@ -95,7 +95,7 @@ impl Pulse<'_> {
 }
 
 /// Watches the other ranks until the world ends.
-pub(crate) fn watch(world: &World, limit: Duration, on_failure: &dyn Fn(&World, &RankError, bool)) {
+pub(crate) fn watch(world: &Shared, limit: Duration, on_failure: &dyn Fn(usize, &RankError, bool)) {
     let now = Instant::now();
     let mut pulse = Pulse {
         world,
@@ -113,17 +113,14 @@ pub(crate) fn watch(world: &World, limit: Duration, on_failure: &dyn Fn(&World, 
         };
         let lost = found.as_ref().is_some_and(|(_, lost)| *lost);
         let found = found.map(|(failure, _)| failure);
-        if let Some(failure) = found.filter(|_| !world.failed.load(Ordering::Acquire)) {
+        if let Some(failure) = found.filter(|_| !world.has_failed()) {
             world.set_failure(failure);
         }
-        if let Some(failure) = world
-            .failure()
-            .filter(|_| world.failed.load(Ordering::Acquire))
-        {
+        if let Some(failure) = world.failure().filter(|_| world.has_failed()) {
             if world.rank > 0 {
                 thread::sleep(OTHERS);
             }
-            on_failure(world, &failure, lost);
+            on_failure(world.rank, &failure, lost);
             break;
         }
         thread::sleep(EVERY);

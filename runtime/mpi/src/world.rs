@@ -1,7 +1,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -11,11 +11,7 @@ use tpc_runtime::ranks::{Incoming, Outgoing, RankError, Tag, Transport};
 
 use crate::calls::{Calls, Request, Started};
 use crate::pulse;
-
-/// The tag of a failure's text.
-pub(crate) const FAILED: Tag = Tag(4);
-/// The tag of a sign of life.
-pub(crate) const PULSE: Tag = Tag(5);
+use crate::shared::Shared;
 
 /// Checks of a waiting thread before it lets other threads run.
 const SPINS: u32 = 1 << 10;
@@ -24,20 +20,15 @@ const AWAKE: Duration = Duration::from_millis(200);
 
 /// The processes of an MPI job.
 pub struct World {
-    pub(crate) rank: usize,
-    pub(crate) ranks: usize,
+    shared: Arc<Shared>,
     host: String,
-    calls: Mutex<Calls>,
-    pub(crate) failed: AtomicBool,
-    failure: Mutex<Option<RankError>>,
     posted: Mutex<Vec<(Request, Vec<u8>)>>,
-    pub(crate) quit: AtomicBool,
     watch: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "World({} of {})", self.rank, self.ranks)
+        write!(f, "World({} of {})", self.shared.rank, self.shared.ranks)
     }
 }
 
@@ -56,14 +47,14 @@ pub fn abort(status: i32) {
 }
 
 impl World {
-    /// Connects the processes of the job. A thread then calls `on_failure` once if a rank fails, or if it gives no sign
+    /// Connects the processes of the job. A thread then calls `on_failure` once, with this rank, if a rank fails, or if it gives no sign
     /// of life for `limit`; in this case the last argument is true.
     ///
     /// # Errors
     /// Returns an error if another process has not started within `limit`.
     pub fn start(
         limit: Duration,
-        on_failure: impl Fn(&World, &RankError, bool) + Send + 'static,
+        on_failure: impl Fn(usize, &RankError, bool) + Send + 'static,
     ) -> Result<Arc<World>, StartError> {
         let (tell, told) = channel();
         // MPI waits for all processes of the job, perhaps forever.
@@ -80,23 +71,17 @@ impl World {
                 return Err(StartError::Mpi("MPI ends the process".to_owned()));
             }
         };
-        let world = Arc::new(World {
-            rank,
-            ranks,
-            host,
-            calls: Mutex::new(calls),
-            failed: AtomicBool::new(false),
-            failure: Mutex::default(),
-            posted: Mutex::default(),
-            quit: AtomicBool::new(false),
-            watch: Mutex::default(),
-        });
-        let watched = Arc::clone(&world);
+        let shared = Arc::new(Shared::new(rank, ranks, calls));
+        let watched = Arc::clone(&shared);
         let watch = thread::Builder::new().name("tpc-ranks".to_owned());
         let watch = watch.spawn(move || pulse::watch(&watched, limit, &on_failure));
         let watch = watch.map_err(|e| StartError::Mpi(e.to_string()))?;
-        *world.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
-        Ok(world)
+        Ok(Arc::new(World {
+            shared,
+            host,
+            posted: Mutex::default(),
+            watch: Mutex::new(Some(watch)),
+        }))
     }
 
     /// Returns the name of this process's machine.
@@ -107,7 +92,7 @@ impl World {
     /// Ends MPI. All ranks call it at the end of their work.
     pub fn finish(&self) {
         let _ = self.flush();
-        self.quit.store(true, Ordering::Release);
+        self.shared.quit.store(true, Ordering::Release);
         let watch = self
             .watch
             .lock()
@@ -116,32 +101,18 @@ impl World {
         if let Some(watch) = watch {
             let _ = watch.join();
         }
-        if !self.failed.load(Ordering::Acquire) {
+        if !self.shared.has_failed() {
             self.lock().finish();
         }
     }
 
-    /// Returns the failure of a rank, if any.
-    pub fn failure(&self) -> Option<RankError> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.clone()
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Records a failure. The first counts.
-    pub(crate) fn set_failure(&self, e: RankError) {
-        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.get_or_insert(e);
-        drop(failure);
-        self.failed.store(true, Ordering::Release);
+    fn lock(&self) -> MutexGuard<'_, Calls> {
+        self.shared.lock()
     }
 
     fn check(&self) -> Result<(), RankError> {
-        match self.failed.load(Ordering::Acquire) {
-            true => Err(self.failure().unwrap_or(RankError {
+        match self.shared.has_failed() {
+            true => Err(self.shared.failure().unwrap_or(RankError {
                 rank: None,
                 cause: "a rank has failed".to_owned(),
             })),
@@ -152,7 +123,7 @@ impl World {
     /// Converts an error of MPI.
     fn broken(&self, rank: Option<usize>, cause: String) -> RankError {
         let e = RankError { rank, cause };
-        self.set_failure(e.clone());
+        self.shared.set_failure(e.clone());
         e
     }
 
@@ -203,11 +174,11 @@ impl World {
 
 impl Transport for World {
     fn rank(&self) -> usize {
-        self.rank
+        self.shared.rank
     }
 
     fn ranks(&self) -> usize {
-        self.ranks
+        self.shared.ranks
     }
 
     fn exchange(
@@ -311,14 +282,14 @@ impl Transport for World {
     }
 
     fn fail(&self, cause: &str) {
-        if self.failed.load(Ordering::Acquire) {
+        if self.shared.has_failed() {
             return;
         }
         let own = RankError {
-            rank: Some(self.rank),
+            rank: Some(self.shared.rank),
             cause: format!("on {}: {cause}", self.host),
         };
-        pulse::tell(self, &own.cause);
-        self.set_failure(own);
+        pulse::tell(&self.shared, &own.cause);
+        self.shared.set_failure(own);
     }
 }

@@ -153,7 +153,7 @@ fn a_failure_ends_all_ranks() {
         let batch = tpc_runtime::Batch::sequence(&[u32::MAX >> 1], 0, 0);
         session.decode(&batch).expect_err("no such token");
         let after = session.decode(&tpc_runtime::Batch::sequence(&[1], 0, 0));
-        assert_eq!(after.expect_err("the ranks have ended").code(), "TPC0610");
+        assert_eq!(after.expect_err("the ranks have ended").code(), "TPC0630");
         drop(session);
         let ended = other.join().expect("no panic");
         ended.expect_err("all ranks fail");

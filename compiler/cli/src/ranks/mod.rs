@@ -60,7 +60,7 @@ pub(crate) fn is_news(d: &Diagnostic) -> bool {
 /// Connects the processes of the job, if a launcher has started several.
 ///
 /// # Errors
-/// Returns TPC0401 without MPI, and TPC0610 if a process does not start.
+/// Returns TPC0401 without MPI, and TPC0630 if a process does not start.
 pub(crate) fn start() -> Result<(), Failure> {
     let Some((size, _)) = launched() else {
         return Ok(());
@@ -180,7 +180,7 @@ pub(crate) fn seat(
 /// Compares versions, models and artefacts of all ranks, once per job.
 ///
 /// # Errors
-/// Returns TPC0610 with the rank that differs.
+/// Returns TPC0630 with the rank that differs.
 pub(crate) fn greet(
     group: &mut Option<RankGroup>,
     file: &GgufFile,

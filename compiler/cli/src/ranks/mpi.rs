@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use tpc_diag::{Diagnostic, codes};
 use tpc_mpi::{StartError, World, abort};
-use tpc_runtime::ranks::{RankError, Transport};
+use tpc_runtime::ranks::RankError;
 
 use super::{Job, failed};
 use crate::output::{self, Failure};
@@ -30,10 +30,10 @@ fn limit() -> Result<Duration, Failure> {
 }
 
 /// Reports a failed rank, and ends all. `lost` is true if the rank gives no sign of life.
-fn report(world: &World, e: &RankError, lost: bool) {
-    let own = e.rank == Some(world.rank());
+fn report(rank: usize, e: &RankError, lost: bool) {
+    let own = e.rank == Some(rank);
     // A rank that can speak reports its own failure to rank 0, which prints it.
-    let speaks = match world.rank() {
+    let speaks = match rank {
         0 => !own,
         _ => lost && !own,
     };

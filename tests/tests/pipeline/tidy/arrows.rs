@@ -305,7 +305,7 @@ const MODULES: [(&str, &[&str]); 28] = [
             "executor",
         ],
     ),
-    ("runtime/mpi", &["calls", "world", "pulse"]),
+    ("runtime/mpi", &["calls", "shared", "pulse", "world"]),
     (
         "runtime/cuda",
         &[
