@@ -57,6 +57,8 @@ impl World {
         on_failure: impl Fn(usize, &RankError, bool) + Send + 'static,
     ) -> Result<Arc<World>, StartError> {
         let (tell, told) = channel();
+        // The launcher also needs time to end the processes that wait.
+        let limit_of_start = limit.mul_f64(0.8);
         // MPI waits for all processes of the job, perhaps forever.
         thread::spawn(move || tell.send(Calls::start()));
         let Started {
@@ -64,9 +66,9 @@ impl World {
             rank,
             ranks,
             host,
-        } = match told.recv_timeout(limit) {
+        } = match told.recv_timeout(limit_of_start) {
             Ok(started) => started.map_err(StartError::Mpi)?,
-            Err(RecvTimeoutError::Timeout) => return Err(StartError::Late(limit)),
+            Err(RecvTimeoutError::Timeout) => return Err(StartError::Late(limit_of_start)),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(StartError::Mpi("MPI ends the process".to_owned()));
             }
