@@ -119,6 +119,7 @@ fn tensor(json: &Json, devices: usize) {
     keys(sharding, &["kind", "axis", "ranges"]);
     match sharding["kind"].as_str().unwrap() {
         "mirrored" => assert!(sharding["axis"].is_null()),
+        "cells" => assert!(sharding["axis"].is_u64() && json["kind"] == "state"),
         "split" => {
             let axis = sharding["axis"].as_u64().unwrap() as usize;
             let all = sharding["ranges"].as_array().unwrap();

@@ -252,6 +252,6 @@ mod tests {
         let both = vec![pair(0, 1, 5), pair(1, 0, 5)];
         assert_eq!(words(both), "5 B for each of 2 directions");
         let unlike = vec![pair(0, 1, 5), pair(1, 0, 7)];
-        assert_eq!(words(unlike), "12 B, at most 7 B from machine 1 to 0");
+        assert_eq!(words(unlike), "12 B (at most 7 B, from machine 1 to 0)");
     }
 }

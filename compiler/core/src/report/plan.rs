@@ -284,12 +284,13 @@ pub struct TensorReport {
 /// The sharding of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ShardingReport {
-    /// The kind of the sharding.
-    #[schemars(extend("enum" = ["mirrored", "split"]))]
+    /// The kind of the sharding: `mirrored`, `split` into ranges, or `cells`: blocks of 64 cells, dealt to the devices in
+    /// turn.
+    #[schemars(extend("enum" = ["mirrored", "split", "cells"]))]
     pub kind: &'static str,
     /// The split axis.
     pub axis: Option<usize>,
-    /// `[start, len]` or a list of segments per device; empty if not split.
+    /// `[start, len]` or a list of segments per device; empty unless split into ranges.
     pub ranges: Ranges,
 }
 

@@ -1,4 +1,4 @@
-use tpc_ir::{Graph, Place, RANK, Sharding, Value};
+use tpc_ir::{Graph, Op, Place, RANK, Sharding, Value};
 
 use super::plan::{Ranges, ShardingReport};
 
@@ -14,6 +14,13 @@ pub fn sharding_report(graph: &Graph, value: Value) -> ShardingReport {
             ranges: Ranges::Single(Vec::new()),
         };
     };
+    if matches!(graph.def_op(value), Op::State(state) if state.cells.is_some()) {
+        return ShardingReport {
+            kind: "cells",
+            axis: Some(axis),
+            ranges: Ranges::Single(Vec::new()),
+        };
+    }
     let runs: Vec<Vec<[u64; 2]>> = (0..graph.ranks(data.place))
         .map(|rank| {
             let runs = sharding

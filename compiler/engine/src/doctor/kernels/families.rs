@@ -60,7 +60,7 @@ pub(in crate::doctor) const FAMILIES: &[Family] = &[
     family!("reduction", ["reduce"], ["sum", "mean", "cumsum", "top_k", "top_mask", "top_k_mask", "argsort"]),
     family!("recurrent", ["recurrent"], ["ssm_conv", "ssm_scan", "gated_delta_net", "wkv"]),
     family!("other", ["lightning_indexer", "ngram_rows", "hc_comb", "pool_2d", "merge_attn"], [
-        "lightning_indexer", "ngram_rows", "hc_comb", "pool_2d"
+        "lightning_indexer", "ngram_rows", "hc_comb", "pool_2d", "merge_attn"
     ]),
 ];
 
