@@ -45,7 +45,7 @@ impl Network {
     /// Returns the network with this name. Ignores case, blanks, dashes and underscores.
     pub fn named(text: &str) -> Option<&'static Network> {
         let squeeze = |t: &str| {
-            let kept = t.chars().filter(|c| c.is_ascii_alphanumeric());
+            let kept = t.chars().filter(char::is_ascii_alphanumeric);
             kept.collect::<String>().to_ascii_lowercase()
         };
         let wanted = squeeze(text);

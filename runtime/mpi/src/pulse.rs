@@ -100,7 +100,7 @@ pub(crate) fn watch(world: &Shared, limit: Duration, on_failure: &dyn Fn(usize, 
     let mut pulse = Pulse {
         world,
         // The message needs time to travel, and MPI to end all processes.
-        limit: limit.mul_f64(0.7),
+        limit: limit.mul_f64(0.5),
         ranks: watched(world).into_iter().map(|r| (r, now, None)).collect(),
     };
     loop {

@@ -17,7 +17,7 @@ use crate::slot::{Slot, SlotMemory};
 pub fn follow(executor: &mut dyn Executor, transport: &dyn Transport) -> Result<(), ExecError> {
     let mut run = None;
     loop {
-        let bytes = transport.receive(0, Tag::COMMAND).map_err(failed)?;
+        let bytes = transport.receive(0, Tag::COMMAND).map_err(|e| failed(&e))?;
         let step = match Command::decode(&bytes) {
             Some((ended, command)) => {
                 match ended {
@@ -41,7 +41,7 @@ pub fn follow(executor: &mut dyn Executor, transport: &dyn Transport) -> Result<
 }
 
 fn malformed(what: &str) -> ExecError {
-    failed(RankError {
+    failed(&RankError {
         rank: Some(0),
         cause: format!("sent {what} that this rank cannot read"),
     })
@@ -70,7 +70,7 @@ fn step(
                 tag: Tag::BYTES,
                 bytes: &bytes,
             };
-            transport.post(answer).map_err(failed)?;
+            transport.post(answer).map_err(|e| failed(&e))?;
         }
         Command::Write {
             value,
@@ -111,7 +111,7 @@ impl Host for Received<'_> {
         _ty: &TensorType,
         mut to: Slot<'_>,
     ) -> Result<(), ExecError> {
-        let bytes = self.0.receive(0, Tag::INPUT).map_err(failed)?;
+        let bytes = self.0.receive(0, Tag::INPUT).map_err(|e| failed(&e))?;
         let fits = write(&bytes, to.memory_mut());
         fits.ok_or_else(|| malformed("an input"))
     }

@@ -5,7 +5,7 @@ use tpc_ir::program::Program;
 use tpc_ir::{DType, TensorType, Value};
 
 use super::command::{Command, Ended};
-use super::ranks::Ranks;
+use super::division::Ranks;
 use super::runs;
 use super::transport::{Outgoing, RankError, Tag, Transport};
 use crate::error::ExecError;
@@ -64,7 +64,7 @@ impl<E: Executor> Leader<E> {
 
     fn to_all(&self, command: &Command) -> Result<(), ExecError> {
         let bytes = self.command(command);
-        send(&*self.transport, Tag::COMMAND, &bytes).map_err(failed)
+        send(&*self.transport, Tag::COMMAND, &bytes).map_err(|e| failed(&e))
     }
 
     /// Sends a command to one rank. Other ranks get the end of the batch later.
@@ -74,7 +74,7 @@ impl<E: Executor> Leader<E> {
         let bytes = &bytes;
         self.transport
             .post(Outgoing { to, tag, bytes })
-            .map_err(failed)
+            .map_err(|e| failed(&e))
     }
 
     fn read(
@@ -84,10 +84,13 @@ impl<E: Executor> Leader<E> {
         (offset, len): (usize, usize),
     ) -> Result<Vec<u8>, ExecError> {
         self.to_one(from, &Command::Read { value, offset, len })?;
-        let bytes = self.transport.receive(from, Tag::BYTES).map_err(failed)?;
+        let bytes = self
+            .transport
+            .receive(from, Tag::BYTES)
+            .map_err(|e| failed(&e))?;
         match bytes.len() == len {
             true => Ok(bytes),
-            false => Err(failed(RankError {
+            false => Err(failed(&RankError {
                 rank: Some(from),
                 cause: format!("sent {} bytes of {value} instead of {len}", bytes.len()),
             })),
@@ -100,7 +103,7 @@ impl<E: Executor> Leader<E> {
 }
 
 /// Converts a rank's failure.
-pub(super) fn failed(e: RankError) -> ExecError {
+pub(super) fn failed(e: &RankError) -> ExecError {
     ExecError::Device {
         code: &crate::codes::RANK,
         what: e.to_string(),
@@ -131,10 +134,10 @@ impl Host for Relay<'_> {
     ) -> Result<(), ExecError> {
         self.host.input(kind, ty, to.reborrow())?;
         if let Some(command) = self.command.take() {
-            send(self.transport, Tag::COMMAND, &command).map_err(failed)?;
+            send(self.transport, Tag::COMMAND, &command).map_err(|e| failed(&e))?;
         }
         let bytes = encoded(to.memory())?;
-        send(self.transport, Tag::INPUT, &bytes).map_err(failed)
+        send(self.transport, Tag::INPUT, &bytes).map_err(|e| failed(&e))
     }
 
     fn produced(&mut self, value: Value, tensor: &Tensor) {

@@ -18,18 +18,18 @@
 mod blocks;
 mod channels;
 mod command;
+mod division;
 mod follower;
 mod leader;
-mod ranks;
 mod runs;
 mod share;
 mod transport;
 
 pub use blocks::{Block, Blocks, Range, cut};
 pub use channels::{Channels, Endpoint};
+pub use division::Ranks;
 pub use follower::follow;
 pub use leader::Leader;
-pub use ranks::Ranks;
 pub use share::{Message, Share};
 pub use transport::{Incoming, Outgoing, RankError, Tag, Transport};
 

@@ -6,7 +6,7 @@ use tpc_ir::program::{Program, Step};
 use tpc_ir::{Buffer, Inst, Launch, Op, Place, Value};
 
 use super::blocks::Blocks;
-use super::ranks::Ranks;
+use super::division::Ranks;
 use super::transport::Tag;
 use crate::error::ExecError;
 use crate::host::{launch_op, outputs};
@@ -73,7 +73,7 @@ impl Producers {
     }
 
     /// Returns the leaf of a value without a launch.
-    fn leaf<'p>(program: &'p Program, value: Value) -> &'p Op {
+    fn leaf(program: &Program, value: Value) -> &Op {
         let mut inst = program.graph.inst(program.graph.value(value).def.0);
         while let Some(first) = inst.operands.first() {
             inst = program.graph.inst(program.graph.value(*first).def.0);
