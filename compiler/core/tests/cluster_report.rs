@@ -10,7 +10,7 @@ use tpc_gguf::GgufFile;
 
 fn planned(header: &str, devices: &str, mode: SplitMode) -> (Placement, CompiledModel, PlanReport) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/headers");
-    let file = GgufFile::open(&folder.join(header)).expect("a header");
+    let file = GgufFile::open(folder.join(header)).expect("a header");
     let list = DeviceList::parse(devices).expect("machines");
     let machine = Machine::of(&list).expect("machines");
     let mut placement = Placement::on(machine.devices);

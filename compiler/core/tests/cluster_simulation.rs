@@ -21,7 +21,7 @@ const TOLERANCE: f64 = 0.15;
 
 fn compiled(header: &str, devices: &str, mode: SplitMode) -> CompiledModel {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/headers");
-    let file = GgufFile::open(&path.join(header)).expect("a header");
+    let file = GgufFile::open(path.join(header)).expect("a header");
     let list = DeviceList::parse(devices).expect("machines");
     let machine = Machine::of(&list).expect("machines");
     let mut placement = Placement::on(machine.devices);

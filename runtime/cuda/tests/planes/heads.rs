@@ -109,7 +109,7 @@ fn what_is_before_attention_is_one_kernel() {
             norm: norm.cloned(),
             rope: turned,
             scale: scale.cloned(),
-            set_rows: stored.then(|| SetRows { axis: 2, cells }),
+            set_rows: stored.then_some(SetRows { axis: 2, cells }),
         };
         let parts = [
             (4, of(Some(&norm), true, Some(&scale), false)),
