@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tpc_core::placement::{Placement, SplitMode};
 use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions, CpuTarget, RankSeat};
+use tpc_ir::DType;
 use tpc_runtime::ranks::{Channels, Endpoint, Leader, Ranks, Share, Transport, follow};
 use tpc_runtime::{ExecError, Executor, Session};
 use tpc_tests::{Sweep, goldens};
 
-use crate::support::{Assembled, FileWeights, behind, name, one_by_one, placed};
+use crate::support::{Assembled, FileWeights, behind, name, one_by_one, placed, plan};
 
 const WAYS: [&str; 9] = [
     "",
@@ -81,14 +83,14 @@ fn on_ranks(model: &Assembled, ranks: &Ranks) -> (Vec<f64>, Vec<u8>) {
     })
 }
 
-fn check(path: &Path, (devices, way): (usize, &str), ranks: &[Ranks]) -> bool {
+fn check(path: &Path, (way, placement): (&str, &Placement), ranks: &[Ranks]) -> bool {
     let tokens: Vec<u32> = (0..8).map(|i| (i * 37 + i * i) % 100).collect();
-    let Some(model) = Assembled::new(path, &placed(devices, way), &tokens, &CpuTarget) else {
+    let Some(model) = Assembled::new(path, placement, &tokens, &CpuTarget) else {
         return false;
     };
     let program = Arc::clone(&model.program);
     let weights = FileWeights(&model.file);
-    let options = CpuOptions::with_threads(devices);
+    let options = CpuOptions::with_threads(placement.devices.len());
     let one = CpuExecutor::new(program, &weights, options).unwrap_or_else(|e| panic!("{e}"));
     let want = run(one, &model);
     for ranks in ranks {
@@ -116,17 +118,49 @@ fn logits_have_the_bits_of_one_process() {
         for way in ways {
             let of = |of: &[usize], count| Ranks::new(of.to_vec(), count).expect("ranks");
             let two = [Ranks::even(2, 2), of(&[1, 1], 2), of(&[1, 0], 2)];
-            checked += usize::from(check(path, (2, way), &two));
+            checked += usize::from(check(path, (way, &placed(2, way)), &two));
             let four = [
                 Ranks::even(4, 2),
                 Ranks::even(4, 4),
                 of(&[0, 0, 0, 1], 2),
                 of(&[2, 0, 1, 1], 3),
             ];
-            checked += usize::from(check(path, (4, way), &four));
+            checked += usize::from(check(path, (way, &placed(4, way)), &four));
         }
     }
     assert!(checked > 0 || !only.is_empty(), "no model was checked");
+}
+
+/// Two machines with two slow devices and a slow network, for which `auto` divides layers across machines and tensors
+/// inside.
+const SLOW: &str = r#"Topology(
+    devices: [(name: "d", count: 4, memory: "2 GiB", reserve: "0", bandwidth: "1 MB/s", flops: "10 MFLOP/s")],
+    machines: [(devices: 2, count: 2)],
+    link: (bandwidth: "500 GB/s", latency_us: 0.1),
+    network: (bandwidth: "100 MB/s", latency_us: 500000),
+)"#;
+
+#[test]
+fn plans_of_groups_have_the_bits_of_one_process() {
+    let file = std::env::temp_dir().join(format!("tpc-ranks-{}.ron", std::process::id()));
+    std::fs::write(&file, SLOW).expect("a temporary file");
+    let words = ["--topology", &file.display().to_string(), "-sm", "auto"].map(str::to_owned);
+    let placement = tpc::placement(&words, DType::F16, SplitMode::Auto);
+    let placement = placement.unwrap_or_else(|d| panic!("{}", d[0]));
+    std::fs::remove_file(&file).expect("the file exists");
+    let mut groups = 0;
+    for (i, path) in goldens().iter().enumerate() {
+        if i % Sweep::asked().pick(3, 1) != 0 {
+            continue;
+        }
+        let (_, compiled) = plan(path, &placement);
+        if compiled.mode == SplitMode::Hybrid {
+            let ranks = [[0, 0, 1, 1], [0, 1, 1, 0]];
+            let ranks = ranks.map(|of| Ranks::new(of.to_vec(), 2).expect("ranks"));
+            groups += usize::from(check(path, ("in groups", &placement), &ranks));
+        }
+    }
+    assert!(groups > 0, "no plan has groups");
 }
 
 #[test]
