@@ -185,11 +185,12 @@ class ShardingReport:
     """The sharding of a tensor."""
 
     kind: str
-    """The kind of the sharding."""
+    """The kind of the sharding: `mirrored`, `split` into ranges, or `cells`: blocks of 64 cells, dealt to the devices in
+    turn."""
     axis: Optional[int]
     """The split axis."""
     ranges: Union[List[List[int]], List[List[List[int]]]]
-    """`[start, len]` or a list of segments per device; empty if not split."""
+    """`[start, len]` or a list of segments per device; empty unless split into ranges."""
 
 
 @dataclass
