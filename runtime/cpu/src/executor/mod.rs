@@ -13,6 +13,7 @@ mod load;
 mod local;
 mod memory;
 mod options;
+mod order;
 mod parts;
 mod product;
 mod profile;
@@ -378,6 +379,11 @@ impl Running<'_> {
         (q, i): (usize, usize),
         step: &Step,
     ) -> Result<(), KernelError> {
+        if let Some(linked) = self.linked {
+            for &(queue, steps) in linked.implied(self.phase, (q, i)) {
+                self.wait(worker, queue, steps)?;
+            }
+        }
         let launch = match *step {
             // Messages order the queues of other ranks.
             Step::Wait { queue, .. } if !self.is_local(queue) => None,

@@ -14,6 +14,7 @@ use tpc_runtime::{ExecError, Frame};
 use super::collective::{Parts, sum};
 use super::io::pack;
 use super::launches::{Action, Launches};
+use super::order::{ImpliedWaits, implied_waits};
 use crate::error::KernelError;
 use crate::pages::Pages;
 use crate::view::View;
@@ -116,6 +117,8 @@ pub(super) struct Linked {
     landings: Vec<Option<Landing>>,
     /// True for queues of this rank, per phase.
     local: Vec<Vec<bool>>,
+    /// Waits for queues of this rank that queues of other ranks imply, per phase.
+    implied: Vec<ImpliedWaits>,
     /// The number of the current run.
     run: u64,
     failure: Mutex<Option<RankError>>,
@@ -175,6 +178,9 @@ impl Linked {
             begins: vec![Vec::new(); program.phases.len()],
             landings: Vec::new(),
             local: program.phases.iter().map(local).collect(),
+            implied: (program.phases.iter())
+                .map(|p| implied_waits(program, p, &|place| share.has(place)))
+                .collect(),
             run: 0,
             failure: Mutex::default(),
             share,
@@ -299,6 +305,11 @@ impl Linked {
     /// True if the queue of the phase is on this rank.
     pub(super) fn is_local(&self, phase: usize, queue: usize) -> bool {
         self.local[phase][queue]
+    }
+
+    /// Returns the steps of other queues of this rank to wait for before a step.
+    pub(super) fn implied(&self, phase: usize, step: (usize, usize)) -> &[(usize, usize)] {
+        self.implied[phase].get(&step).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn remote(&self, launch: Launch) -> Option<&Remote> {
