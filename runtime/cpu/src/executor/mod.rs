@@ -77,6 +77,8 @@ pub struct CpuExecutor {
     first: Vec<usize>,
     /// Steps done, per queue of the running phase.
     progress: Vec<Progress>,
+    /// Steps whose own part is done, per queue: a collective is done when the parts of all participants are.
+    parts: Vec<Progress>,
     /// Inputs, with their phase.
     inputs: Vec<(usize, Value, InputKind)>,
     outputs: Vec<(usize, Value)>,
@@ -237,6 +239,9 @@ impl CpuExecutor {
             progress: (0..queues.unwrap_or(0))
                 .map(|_| Progress::default())
                 .collect(),
+            parts: (0..queues.unwrap_or(0))
+                .map(|_| Progress::default())
+                .collect(),
             scripts,
             team,
             arenas,
@@ -287,7 +292,7 @@ impl CpuExecutor {
 
     fn run_queues(&mut self, phase: usize) -> Result<(), ExecError> {
         let queues = &self.program.phases[phase].queues;
-        for p in &self.progress {
+        for p in self.progress.iter().chain(&self.parts) {
             p.0.store(0, Ordering::Relaxed);
         }
         let scripts = &self.scripts[phase];
@@ -299,6 +304,7 @@ impl CpuExecutor {
             own: &self.own,
             first: &self.first,
             progress: &self.progress,
+            parts: &self.parts,
             isa: self.isa,
             profile: self.profile.as_ref(),
             linked: self.linked.as_ref(),
@@ -344,6 +350,7 @@ struct Running<'a> {
     own: &'a [Own],
     first: &'a [usize],
     progress: &'a [Progress],
+    parts: &'a [Progress],
     isa: Isa,
     profile: Option<&'a Profile>,
     linked: Option<&'a Linked>,
@@ -408,12 +415,17 @@ impl Running<'_> {
                 linked.after(worker, launch, self.frame)?;
             }
         }
-        if worker.index() == 0 {
-            self.progress[q].0.store(i + 1, Ordering::Release);
+        // Participants of a collective end together, so a wait for one of them is a wait for all.
+        if met.len() > 1 && worker.index() == 0 {
+            self.parts[q].0.store(i + 1, Ordering::Release);
             worker.notify();
         }
         for &Meeting { queue, steps, .. } in met.iter().filter(|m| m.queue != q) {
-            self.wait(worker, queue, steps + 1)?;
+            worker.wait_for(|| self.parts[queue].0.load(Ordering::Acquire) > steps)?;
+        }
+        if worker.index() == 0 {
+            self.progress[q].0.store(i + 1, Ordering::Release);
+            worker.notify();
         }
         Ok(())
     }
