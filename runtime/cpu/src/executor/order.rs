@@ -23,7 +23,7 @@ struct Order<'a> {
     phase: &'a Phase,
     here: Vec<bool>,
     done: Clock,
-    /// What has completed when a queue has completed so many steps: in the program, and by waits of this process.
+    /// Completed steps of all queues at each step of a queue: in the program, and by the waits of this process.
     real: Vec<Vec<Clock>>,
     known: Vec<Vec<Clock>>,
     waits: ImpliedWaits,
