@@ -37,7 +37,7 @@ impl Ring {
     /// Returns a ring that is as slow as the slower of two rings.
     #[must_use]
     pub fn slower(self, other: Ring) -> Ring {
-        // A single device has no link.
+        // One device needs no link.
         let link = match (self.n > 1, other.n > 1) {
             (true, true) => self.link.bottleneck(other.link),
             (false, true) => other.link,

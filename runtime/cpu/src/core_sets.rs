@@ -16,7 +16,7 @@ impl CoreSets {
         CoreSets(cores)
     }
 
-    /// Returns the cores of each place. The host has none.
+    /// Returns the cores of each place; an empty set for the host.
     pub(crate) fn of_places(&self, places: &[Place]) -> Vec<&[usize]> {
         let of = |place: &Place| match place {
             Place::Device(d) => self.0.get(d.index()).map_or(&[][..], Vec::as_slice),

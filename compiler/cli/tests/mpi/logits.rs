@@ -14,7 +14,7 @@ const WAYS: [(usize, &str); 6] = [
     (4, "-sm layer"),
 ];
 
-/// Writes logits of one process and of ranks. Returns false if there is no plan.
+/// Compares the logits of one process and of ranks. Returns false if tpc cannot plan the model.
 fn same(scratch: &Scratch, model: &str, (ranks, devices, way): (usize, usize, &str)) -> bool {
     let list = vec!["cpu"; devices].join(",");
     let words = |logits: &str| -> Vec<String> {

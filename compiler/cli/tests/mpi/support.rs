@@ -38,7 +38,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns the paths of golden models: the repository's, and those beside the checkout.
+/// Returns the paths of the golden models in the repository and in the folder `shared` beside the checkout.
 pub(crate) fn goldens() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = [

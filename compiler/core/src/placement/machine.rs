@@ -243,7 +243,7 @@ impl MachineRequest<'_> {
         Ok(out)
     }
 
-    /// Returns the device at `position` of the list. A name has no count.
+    /// Returns the device at `position` of the list. `item` names one device.
     fn of_item(
         &self,
         item: &DeviceItem,

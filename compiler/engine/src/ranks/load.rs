@@ -36,7 +36,7 @@ pub(super) fn wait(group: &RankGroup) -> Result<(), ExecError> {
     Ok(())
 }
 
-/// Reads the message of [`send`], and verifies the program. An empty message means that there is none.
+/// Reads the message of [`send`], and verifies the program. Returns `None` for an empty message, the last of a job.
 pub(super) fn read(bytes: &[u8], count: usize) -> Result<Option<(Program, Ranks)>, String> {
     if bytes.is_empty() {
         return Ok(None);

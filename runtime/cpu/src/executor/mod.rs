@@ -128,7 +128,7 @@ fn own_launches(
 ) -> Launches {
     for (phase, scripts) in program.phases.iter().zip(scripts) {
         for script in scripts {
-            // A launch of another rank prepares nothing here.
+            // Another rank's launch does not prepare activations on this rank.
             let runs = |&(queue, i): &(usize, usize)| match phase.queues[queue].steps[i] {
                 Step::Launch(launch) => share.is_none_or(|s| s.runs(launch)),
                 Step::Wait { .. } => false,

@@ -37,9 +37,9 @@ struct Landing {
     tag: Tag,
     memory: Memory,
     view: View,
-    /// The last run in which a worker has begun to receive the message.
+    /// Number of the last run whose message a worker has claimed.
     claimed: AtomicU64,
-    /// The last run in which the message has arrived.
+    /// Number of the last run whose message has arrived.
     arrived: AtomicU64,
 }
 

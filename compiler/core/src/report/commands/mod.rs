@@ -51,7 +51,7 @@ pub struct Commands {
     pub needs: Option<String>,
 }
 
-/// The file in which MPI finds the machines.
+/// MPI reads the machines from this file.
 const HOST_FILE: &str = "hosts";
 
 /// Returns the words that start one process per machine; an empty list for one machine.
