@@ -2,7 +2,6 @@ use tpc_ir::TensorType;
 use tpc_ir::op::InputKind;
 
 use super::command::{Command, Ended};
-use super::leader::failed;
 use super::runs;
 use super::transport::{Outgoing, RankError, Tag, Transport};
 use crate::error::ExecError;
@@ -17,7 +16,9 @@ use crate::slot::{Slot, SlotMemory};
 pub fn follow(executor: &mut dyn Executor, transport: &dyn Transport) -> Result<(), ExecError> {
     let mut run = None;
     loop {
-        let bytes = transport.receive(0, Tag::COMMAND).map_err(|e| failed(&e))?;
+        let bytes = transport
+            .receive(0, Tag::COMMAND)
+            .map_err(ExecError::from)?;
         let step = match Command::decode(&bytes) {
             Some((ended, command)) => {
                 match ended {
@@ -41,7 +42,7 @@ pub fn follow(executor: &mut dyn Executor, transport: &dyn Transport) -> Result<
 }
 
 fn malformed(what: &str) -> ExecError {
-    failed(&RankError {
+    ExecError::from(RankError {
         rank: Some(0),
         cause: format!("sent {what} that this rank cannot read"),
     })
@@ -70,7 +71,7 @@ fn step(
                 tag: Tag::BYTES,
                 bytes: &bytes,
             };
-            transport.post(answer).map_err(|e| failed(&e))?;
+            transport.post(answer).map_err(ExecError::from)?;
         }
         Command::Write {
             value,
@@ -111,7 +112,7 @@ impl Host for Received<'_> {
         _ty: &TensorType,
         mut to: Slot<'_>,
     ) -> Result<(), ExecError> {
-        let bytes = self.0.receive(0, Tag::INPUT).map_err(|e| failed(&e))?;
+        let bytes = self.0.receive(0, Tag::INPUT).map_err(ExecError::from)?;
         let fits = write(&bytes, to.memory_mut());
         fits.ok_or_else(|| malformed("an input"))
     }

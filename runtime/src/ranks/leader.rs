@@ -64,7 +64,7 @@ impl<E: Executor> Leader<E> {
 
     fn to_all(&self, command: &Command) -> Result<(), ExecError> {
         let bytes = self.command(command);
-        send(&*self.transport, Tag::COMMAND, &bytes).map_err(|e| failed(&e))
+        send(&*self.transport, Tag::COMMAND, &bytes).map_err(ExecError::from)
     }
 
     /// Sends a command to one rank. Other ranks get the end of the batch later.
@@ -74,7 +74,7 @@ impl<E: Executor> Leader<E> {
         let bytes = &bytes;
         self.transport
             .post(Outgoing { to, tag, bytes })
-            .map_err(|e| failed(&e))
+            .map_err(ExecError::from)
     }
 
     fn read(
@@ -87,10 +87,10 @@ impl<E: Executor> Leader<E> {
         let bytes = self
             .transport
             .receive(from, Tag::BYTES)
-            .map_err(|e| failed(&e))?;
+            .map_err(ExecError::from)?;
         match bytes.len() == len {
             true => Ok(bytes),
-            false => Err(failed(&RankError {
+            false => Err(ExecError::from(RankError {
                 rank: Some(from),
                 cause: format!("sent {} bytes of {value} instead of {len}", bytes.len()),
             })),
@@ -99,14 +99,6 @@ impl<E: Executor> Leader<E> {
 
     fn set(&self, ended: Ended) {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner) = ended;
-    }
-}
-
-/// Converts a rank's failure.
-pub(super) fn failed(e: &RankError) -> ExecError {
-    ExecError::Device {
-        code: &crate::codes::RANK,
-        what: e.to_string(),
     }
 }
 
@@ -134,10 +126,10 @@ impl Host for Relay<'_> {
     ) -> Result<(), ExecError> {
         self.host.input(kind, ty, to.reborrow())?;
         if let Some(command) = self.command.take() {
-            send(self.transport, Tag::COMMAND, &command).map_err(|e| failed(&e))?;
+            send(self.transport, Tag::COMMAND, &command).map_err(ExecError::from)?;
         }
         let bytes = encoded(to.memory())?;
-        send(self.transport, Tag::INPUT, &bytes).map_err(|e| failed(&e))
+        send(self.transport, Tag::INPUT, &bytes).map_err(ExecError::from)
     }
 
     fn produced(&mut self, value: Value, tensor: &Tensor) {

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::error::ExecError;
+
 /// The number of a message. Messages with the same sender, receiver and tag arrive in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
@@ -31,6 +33,15 @@ impl fmt::Display for RankError {
         match self.rank {
             Some(rank) => write!(f, "rank {rank}: {}", self.cause),
             None => f.write_str(&self.cause),
+        }
+    }
+}
+
+impl From<RankError> for ExecError {
+    fn from(e: RankError) -> ExecError {
+        ExecError::Device {
+            code: &crate::codes::RANK,
+            what: e.to_string(),
         }
     }
 }

@@ -3,17 +3,10 @@
 
 use tpc_ir::program::{Program, text, verify};
 use tpc_runtime::ExecError;
-use tpc_runtime::ranks::{FAILED, Outgoing, RankError, Ranks, Tag};
+use tpc_runtime::ranks::{Outgoing, Ranks, Tag};
 
 use super::RankGroup;
 use crate::artefact::STORAGE_FORMATS;
-
-pub(super) fn failed(e: &RankError) -> ExecError {
-    ExecError::Device {
-        code: FAILED,
-        what: e.to_string(),
-    }
-}
 
 /// Sends a program to all other ranks.
 pub(super) fn send(group: &RankGroup, program: &Program, ranks: &Ranks) -> Result<(), ExecError> {
@@ -22,16 +15,16 @@ pub(super) fn send(group: &RankGroup, program: &Program, ranks: &Ranks) -> Resul
     let (tag, bytes) = (Tag::READY, message.as_bytes());
     for to in 1..group.transport.ranks() {
         let sent = group.transport.post(Outgoing { to, tag, bytes });
-        sent.map_err(|e| failed(&e))?;
+        sent.map_err(ExecError::from)?;
     }
-    group.transport.flush().map_err(|e| failed(&e))
+    group.transport.flush().map_err(ExecError::from)
 }
 
 /// Waits until all other ranks have loaded.
 pub(super) fn wait(group: &RankGroup) -> Result<(), ExecError> {
     for rank in 1..group.transport.ranks() {
         let answer = group.transport.receive(rank, Tag::READY);
-        answer.map_err(|e| failed(&e))?;
+        answer.map_err(ExecError::from)?;
     }
     Ok(())
 }

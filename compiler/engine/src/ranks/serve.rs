@@ -21,10 +21,10 @@ pub fn serve(
 ) -> Result<(), ExecError> {
     loop {
         let bytes = group.transport.receive(0, Tag::READY);
-        let bytes = bytes.map_err(|e| load::failed(&e))?;
+        let bytes = bytes.map_err(ExecError::from)?;
         let run = load::read(&bytes, group.transport.ranks());
         let run = run.map_err(|cause| {
-            load::failed(&RankError {
+            ExecError::from(RankError {
                 rank: Some(group.rank()),
                 cause,
             })
@@ -43,7 +43,7 @@ pub fn serve(
                     bytes: b"ready",
                 };
                 let sent = group.transport.post(ready);
-                sent.map_err(|e| load::failed(&e))?;
+                sent.map_err(ExecError::from)?;
                 follow(&mut executor, &*group.transport)?;
                 Ok(true)
             }

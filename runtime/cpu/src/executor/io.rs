@@ -89,19 +89,8 @@ pub fn read(from: &View, out: &mut Option<Tensor>) -> Result<(), ExecError> {
 pub fn packed(from: &View) -> Vec<u8> {
     let width = from.dtype.block_bytes() as usize;
     let blocks = from.ne[0].div_ceil(from.dtype.block_len() as usize);
-    let (pieces, bytes) = match from.nb[0] == width {
-        true => (blocks.min(1), blocks * width),
-        false => (blocks, width),
-    };
-    let mut out = Vec::with_capacity(from.rows() * blocks * width);
-    for row in 0..from.rows() {
-        let at = from.row(from.indices(row));
-        for i in 0..pieces {
-            // SAFETY: blocks of the view.
-            let piece = unsafe { std::slice::from_raw_parts(at.add(i * from.nb[0]), bytes) };
-            out.extend_from_slice(piece);
-        }
-    }
+    let mut out = vec![0; from.rows() * blocks * width];
+    pack(from, &mut out);
     out
 }
 

@@ -270,7 +270,7 @@ impl Linked {
         }
         for &(value, to, tag) in &self.begins[phase] {
             self.post(&frame.view(value), to, tag)
-                .map_err(|e| failed(&e))?;
+                .map_err(ExecError::from)?;
         }
         Ok(())
     }
@@ -318,14 +318,14 @@ impl Linked {
 
     /// Waits until all messages of this rank have left.
     pub(super) fn end(&self) -> Result<(), ExecError> {
-        self.transport.flush().map_err(|e| failed(&e))
+        self.transport.flush().map_err(ExecError::from)
     }
 
     /// Receives a named output that another rank has computed.
     pub(super) fn output(&self, output: usize) -> Option<Result<View, ExecError>> {
         let landing = self.landings[self.share.output(output)?].as_ref()?;
         let got = self.receive(landing).map(|()| landing.view);
-        Some(got.map_err(|e| failed(&e)))
+        Some(got.map_err(ExecError::from))
     }
 
     /// Tells the other ranks of an error, because they wait for this rank.
@@ -336,7 +336,7 @@ impl Linked {
     /// Returns the error of another rank, if one has stopped this rank.
     pub(super) fn failure(&self) -> Option<ExecError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        failure.as_ref().map(failed)
+        failure.clone().map(ExecError::from)
     }
 
     fn stopped(&self, e: RankError) -> KernelError {
@@ -454,13 +454,6 @@ impl Linked {
         joint.done.store(self.run, Ordering::Release);
         worker.notify();
         Ok(())
-    }
-}
-
-fn failed(e: &RankError) -> ExecError {
-    ExecError::Device {
-        code: tpc_runtime::ranks::FAILED,
-        what: e.to_string(),
     }
 }
 
