@@ -1,6 +1,6 @@
 //! # Ranks on MPI
 //!
-//! [`World`] connects the processes of an MPI job. MPI starts the processes, carries the messages, and ends them all if
+//! `World` connects the processes of an MPI job. MPI starts the processes, carries the messages, and ends them all if
 //! one ends. A thread of each process sends and expects signs of life, so a process or machine that hangs is found too.
 //!
 //! The crate is empty without the feature `mpi`, because MPI's headers and libclang are needed to build it.
