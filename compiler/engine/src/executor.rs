@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tpc_core::placement::{DeviceKind, NumaNode};
 use tpc_cpu::product::Isa;
-use tpc_cpu::{CpuExecutor, CpuOptions, CpuTarget};
+use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions, CpuTarget};
 use tpc_cuda::executor::PrebuiltCode;
 use tpc_cuda::{
     CudaDriver, CudaExecutor, CudaOptions, CudaTarget, DeviceMap, Driver, DriverError, Edges,
@@ -12,6 +12,7 @@ use tpc_cuda::{
 };
 use tpc_cuda_emulator::{Build, EmulatedDriver, FailingDriver, PlantedLaunchFault};
 use tpc_ir::program::{Program, Target};
+use tpc_runtime::ranks::RankSeat;
 use tpc_runtime::{ExecError, Executor, WeightSource};
 
 use crate::artefact;
@@ -43,6 +44,18 @@ impl ExecutorKind {
             ExecutorKind::CheckedCuda => "checked CUDA",
             ExecutorKind::Reference => "reference",
         }
+    }
+
+    /// Returns the kind with a name.
+    pub(crate) fn named(name: &str) -> Option<ExecutorKind> {
+        let all = [
+            ExecutorKind::Cpu,
+            ExecutorKind::Cuda,
+            ExecutorKind::EmulatedCuda,
+            ExecutorKind::CheckedCuda,
+            ExecutorKind::Reference,
+        ];
+        all.into_iter().find(|kind| kind.name() == name)
     }
 
     /// Returns the target, which decides the storage of weights. The reference uses the CPU's target.
@@ -145,34 +158,52 @@ impl ExecutorOptions {
         devices: &[DeviceKind],
         kernels: &PrebuiltCode,
     ) -> Result<LoadedExecutor, ExecError> {
+        match &self.ranks {
+            Some(group) => group.lead(self, program, weights, (devices, kernels)),
+            None => self.load_share(program, weights, (devices, kernels), None),
+        }
+    }
+
+    /// Loads a program as [`load`](Self::load), or the share of one rank.
+    ///
+    /// # Errors
+    /// Returns the errors of [`load`](Self::load).
+    pub(crate) fn load_share(
+        &self,
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        (devices, kernels): (&[DeviceKind], &PrebuiltCode),
+        seat: Option<RankSeat>,
+    ) -> Result<LoadedExecutor, ExecError> {
         match self.kind {
             ExecutorKind::Reference => Err(ExecError::Malformed {
                 what: "the reference executor runs graphs, not programs".to_owned(),
             }),
             ExecutorKind::Cpu => {
+                // MPI binds the threads of ranks to cores.
+                let cores = match &seat {
+                    Some(_) => CoreSets::default(),
+                    None => numa::core_sets(devices, self.nodes.as_deref()).map_err(|d| {
+                        ExecError::Parameter {
+                            what: d.message.to_string(),
+                        }
+                    })?,
+                };
                 let options = self.cpu_options();
-                if let Some(group) = &self.ranks {
-                    let leader = group.lead(program, weights, options)?;
-                    return Ok(LoadedExecutor::without_cards(Box::new(leader)));
-                }
-                let cores = numa::core_sets(devices, self.nodes.as_deref()).map_err(|d| {
-                    ExecError::Parameter {
-                        what: d.message.to_string(),
-                    }
-                })?;
-                let executor = CpuExecutor::on_cores(program, weights, options, &cores)?;
-                Ok(LoadedExecutor::without_cards(Box::new(executor)))
+                let executor = CpuExecutor::on_rank(program, weights, options, (&cores, seat))?;
+                Ok(LoadedExecutor {
+                    executor: Box::new(executor),
+                    no_peer_access: Vec::new(),
+                })
             }
-            _ if self.ranks.is_some() => Err(ExecError::Malformed {
-                what: "several ranks run on the CPU executor only".to_owned(),
-            }),
             ExecutorKind::Cuda => {
                 let driver = cards::real(devices);
-                self.on_cards::<CudaDriver>(driver, program, weights, kernels)
+                self.on_cards::<CudaDriver>(driver, program, weights, (kernels, seat))
             }
             ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => {
                 let driver = cards::emulated(devices, self.build(), self.planted);
-                self.on_cards::<FailingDriver<EmulatedDriver>>(driver, program, weights, kernels)
+                let code = (kernels, seat);
+                self.on_cards::<FailingDriver<EmulatedDriver>>(driver, program, weights, code)
             }
         }
     }
@@ -204,7 +235,7 @@ impl ExecutorOptions {
         driver: Result<DeviceMap<D>, DriverError>,
         program: Arc<Program>,
         weights: &dyn WeightSource,
-        kernels: &PrebuiltCode,
+        code: (&PrebuiltCode, Option<RankSeat>),
     ) -> Result<LoadedExecutor, ExecError> {
         let driver = driver.map_err(tpc_cuda::executor::error)?;
         let options = CudaOptions {
@@ -216,7 +247,7 @@ impl ExecutorOptions {
             ..CudaOptions::with_threads(self.threads)
         };
         let Some(DumpOnFault { folder, limit }) = &self.dump_on_fault else {
-            let executor = CudaExecutor::with_code(program, weights, driver, options, kernels)?;
+            let executor = CudaExecutor::on_rank(program, weights, driver, options, code)?;
             return Ok(LoadedExecutor::on_cards(executor));
         };
         let driver = WatchedDriver::new(driver, *limit);
@@ -224,7 +255,7 @@ impl ExecutorOptions {
             mode: LaunchMode::Stepped,
             ..options
         };
-        let executor = CudaExecutor::with_code(program, weights, driver, options, kernels)?;
+        let executor = CudaExecutor::on_rank(program, weights, driver, options, code)?;
         let executor = executor.with_dump_folder(folder.clone());
         Ok(LoadedExecutor::on_cards(executor))
     }
@@ -244,13 +275,6 @@ impl LoadedExecutor {
         LoadedExecutor {
             executor: Box::new(executor),
             no_peer_access,
-        }
-    }
-
-    fn without_cards(executor: Box<dyn Executor>) -> LoadedExecutor {
-        LoadedExecutor {
-            executor,
-            no_peer_access: Vec::new(),
         }
     }
 }

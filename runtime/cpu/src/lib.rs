@@ -47,7 +47,7 @@ pub mod host {
 pub use ceilings::Ceilings;
 pub use core_sets::CoreSets;
 pub use error::{KernelError, TeamError, Unsupported};
-pub use executor::{CpuExecutor, CpuOptions, RankSeat};
+pub use executor::{CpuExecutor, CpuOptions};
 pub use kernel::Kernel;
 pub use launch::Sizes;
 pub use target::{CpuTarget, ROWS16};

@@ -31,6 +31,31 @@ pub fn launch_op(
     Ok((inst.op.clone(), inst.operands.clone(), inst.results.clone()))
 }
 
+/// Returns the first op of a launch, the operands that the launch does not compute, and the results of its
+/// instructions.
+///
+/// # Errors
+/// Returns an error if the launch covers no instruction, or does not store a state.
+pub fn launch_values(
+    program: &Program,
+    launch: Launch,
+) -> Result<(Op, Vec<Value>, Vec<Value>), ExecError> {
+    let graph = &program.graph;
+    let (first, insts) = match program.launch(launch).covered_insts() {
+        [] | [_] => return launch_op(program, launch),
+        insts => (graph.inst(insts[0]), insts),
+    };
+    let all = || insts.iter().map(|i| graph.inst(*i));
+    let inside = |v: &&Value| insts.contains(&graph.value(**v).def.0);
+    let operands = all().flat_map(|i| &i.operands).filter(|v| !inside(v));
+    let results = all().flat_map(|i| &i.results);
+    Ok((
+        first.op.clone(),
+        operands.copied().collect(),
+        results.copied().collect(),
+    ))
+}
+
 /// Returns a value's maximum sizes for batches up to these sizes.
 ///
 /// # Errors

@@ -4,6 +4,6 @@ mod launches;
 mod values;
 mod weights;
 
-pub use launches::{launch_label, launch_op, max_sizes};
+pub use launches::{launch_label, launch_op, launch_values, max_sizes};
 pub use values::{StoredExtent, extents, inputs, outputs, weight_tensor};
-pub use weights::{BufferedWeight, load_some_weights, load_weights};
+pub use weights::{BufferedWeight, load_weights};

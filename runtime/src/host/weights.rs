@@ -22,24 +22,12 @@ pub struct BufferedWeight<'a> {
     pub buffer: &'a BufferData,
 }
 
-/// Reads a program's weights, once per buffer. `store` writes them.
+/// Reads the weights of the buffers that are `wanted`, once per buffer. `store` writes them.
 ///
 /// # Errors
 /// Returns [`ExecError::WeightMismatch`] if a weight does not match its declaration, and the errors of `source` and
 /// `store`.
 pub fn load_weights(
-    program: &Program,
-    source: &dyn WeightSource,
-    store: &mut dyn FnMut(BufferedWeight<'_>) -> Result<(), ExecError>,
-) -> Result<(), ExecError> {
-    load_some_weights(program, source, &|_| true, store)
-}
-
-/// Reads a program's weights as [`load_weights`], but only for buffers that are `wanted`.
-///
-/// # Errors
-/// Returns the errors of [`load_weights`].
-pub fn load_some_weights(
     program: &Program,
     source: &dyn WeightSource,
     wanted: &dyn Fn(Buffer) -> bool,

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tpc_ir::op::{InputKind, Op};
@@ -17,9 +18,8 @@ use crate::slot::{Slot, SlotMemory};
 use crate::tensor::Tensor;
 
 /// Rank 0's executor. It repeats each call on the other ranks, which [follow](super::follow).
-#[derive(Debug)]
-pub struct Leader<E> {
-    own: E,
+pub struct Leader {
+    own: Box<dyn Executor>,
     program: Arc<Program>,
     ranks: Ranks,
     transport: Arc<dyn Transport>,
@@ -30,15 +30,23 @@ pub struct Leader<E> {
     _busy: Arc<()>,
 }
 
-impl<E: Executor> Leader<E> {
+impl fmt::Debug for Leader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leader")
+            .field("ranks", &self.ranks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Leader {
     /// Returns the executor of all ranks. `own` runs this rank's launches. The executor holds `busy` until its end.
     pub fn new(
-        own: E,
+        own: Box<dyn Executor>,
         program: Arc<Program>,
         ranks: Ranks,
         transport: Arc<dyn Transport>,
         busy: Arc<()>,
-    ) -> Leader<E> {
+    ) -> Leader {
         let sizes = extents(&program).into_iter();
         Leader {
             sizes: sizes.map(|e| e.map(|e| e.bytes)).collect(),
@@ -150,7 +158,7 @@ fn encoded(memory: &SlotMemory<'_>) -> Result<Vec<u8>, ExecError> {
     })
 }
 
-impl<E: Executor> Executor for Leader<E> {
+impl Executor for Leader {
     fn interface(&self) -> &Interface {
         self.own.interface()
     }
@@ -270,7 +278,7 @@ impl<E: Executor> Executor for Leader<E> {
     }
 }
 
-impl<E> Drop for Leader<E> {
+impl Drop for Leader {
     fn drop(&mut self) {
         let bytes = Command::Quit.encode(Ended::Open);
         // If a rank has failed, all ranks end anyway.

@@ -7,6 +7,7 @@
 //! |----------------------|-----------------------------------------------------------------------------------|
 //! | [`Ranks`]            | the rank of each device                                                           |
 //! | [`Share`]            | a rank's launches and messages                                                    |
+//! | [`RankSeat`]         | a share and the connection to the other ranks                                     |
 //! | [`Blocks`]           | the parts of a sum that ranks exchange, in the order of one process               |
 //! | [`Transport`]        | sends and receives messages: MPI, or [`Channels`] within a process                |
 //! | [`Leader`]           | rank 0's executor, which repeats each call on all other ranks                     |
@@ -22,6 +23,7 @@ mod division;
 mod follower;
 mod leader;
 mod runs;
+mod seat;
 mod share;
 mod transport;
 
@@ -30,6 +32,7 @@ pub use channels::{Channels, Endpoint};
 pub use division::Ranks;
 pub use follower::follow;
 pub use leader::Leader;
+pub use seat::RankSeat;
 pub use share::{Message, Share};
 pub use transport::{Incoming, Outgoing, RankError, Tag, Transport};
 

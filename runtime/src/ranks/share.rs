@@ -9,7 +9,7 @@ use super::blocks::Blocks;
 use super::division::Ranks;
 use super::transport::Tag;
 use crate::error::ExecError;
-use crate::host::{launch_op, outputs};
+use crate::host::{launch_values, outputs};
 
 /// A value that crosses ranks, once per phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ fn repeated(program: &Program, producers: &Producers) -> Result<BTreeSet<Launch>
         if program.launch(launch).places != [Place::Host] {
             continue;
         }
-        let (_, operands, _) = launch_op(program, launch)?;
+        let (_, operands, _) = launch_values(program, launch)?;
         let known = |v: &Value| {
             let here = program.graph.value(*v).place == Place::Host;
             here && match producers.of_value(program, *v) {
@@ -120,7 +120,7 @@ impl Share {
     /// Returns rank `rank`'s part of a program.
     ///
     /// # Errors
-    /// Returns an error for a launch of several instructions.
+    /// Returns an error for a launch without instructions.
     pub fn of(program: &Program, ranks: Ranks, rank: usize) -> Result<Share, ExecError> {
         let producers = Producers::of(program);
         let repeated = repeated(program, &producers)?;
@@ -143,7 +143,7 @@ impl Share {
         // A rank repeats the host's launches that its other launches need. Readers follow their operands.
         for &(_, launch) in all.iter().rev() {
             for rank in runs[launch.index()].clone() {
-                for value in launch_op(program, launch)?.1 {
+                for value in launch_values(program, launch)?.1 {
                     if let Some((_, by)) = producers.of_value(program, value)
                         && repeated.contains(&by)
                     {
@@ -189,7 +189,7 @@ impl Share {
         let mut open: Vec<Launch> = repeated.iter().copied().collect();
         while let Some(launch) = open.pop() {
             let ranks = runs[launch.index()].clone();
-            for value in launch_op(program, launch)?.1 {
+            for value in launch_values(program, launch)?.1 {
                 let Some((_, by)) = producers.of_value(program, value) else {
                     continue;
                 };
@@ -211,7 +211,7 @@ impl Share {
         (producers, repeated, runs): (&Producers, &BTreeSet<Launch>, &[BTreeSet<usize>]),
         known: &mut BTreeMap<(Value, usize, usize, usize), usize>,
     ) -> Result<(), ExecError> {
-        let (op, operands, results) = launch_op(program, launch)?;
+        let (op, operands, results) = launch_values(program, launch)?;
         let own = self.runs[launch.index()];
         if own {
             let homes = operands
@@ -305,9 +305,10 @@ impl Share {
         &self.messages
     }
 
-    /// Returns the message that brings an operand of a launch.
-    pub fn arrival(&self, launch: Launch, operand: usize) -> Option<usize> {
-        self.arrivals.get(&(launch, operand)).copied()
+    /// Returns the messages that bring operands of a launch, each with its operand.
+    pub fn arrivals(&self, launch: Launch) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let of = self.arrivals.range((launch, 0)..=(launch, usize::MAX));
+        of.map(|((_, operand), message)| (*operand, *message))
     }
 
     /// Returns the message that brings a named output to rank 0.

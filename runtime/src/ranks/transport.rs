@@ -37,6 +37,8 @@ impl fmt::Display for RankError {
     }
 }
 
+impl std::error::Error for RankError {}
+
 impl From<RankError> for ExecError {
     fn from(e: RankError) -> ExecError {
         ExecError::Device {

@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tpc_core::placement::{Placement, SplitMode};
-use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions, CpuTarget, RankSeat};
+use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions, CpuTarget};
 use tpc_ir::DType;
-use tpc_runtime::ranks::{Channels, Endpoint, Leader, Ranks, Share, Transport, follow};
+use tpc_ir::program::Target;
+use tpc_runtime::ranks::{Channels, Endpoint, Leader, RankSeat, Ranks, Share, Transport, follow};
 use tpc_runtime::{ExecError, Executor, Session};
 use tpc_tests::{Sweep, goldens};
 
 use crate::support::{Assembled, FileWeights, behind, name, one_by_one, placed, plan};
 
-const WAYS: [&str; 9] = [
+pub(crate) const WAYS: [&str; 9] = [
     "",
     "-sm layer",
     "-sm auto",
@@ -24,12 +25,20 @@ const WAYS: [&str; 9] = [
     "-ot output.*=CPU",
 ];
 
-fn executor(model: &Assembled, end: &Endpoint, ranks: &Ranks) -> Result<CpuExecutor, ExecError> {
-    let share = Share::of(&model.program, ranks.clone(), end.rank())?;
-    let seat = RankSeat {
-        share,
+/// Returns a rank's seat.
+pub(crate) fn seat(
+    model: &Assembled,
+    end: &Endpoint,
+    ranks: &Ranks,
+) -> Result<RankSeat, ExecError> {
+    Ok(RankSeat {
+        share: Share::of(&model.program, ranks.clone(), end.rank())?,
         transport: Arc::new(end.clone()),
-    };
+    })
+}
+
+fn executor(model: &Assembled, end: &Endpoint, ranks: &Ranks) -> Result<CpuExecutor, ExecError> {
+    let seat = seat(model, end, ranks)?;
     let (program, weights) = (Arc::clone(&model.program), FileWeights(&model.file));
     let options = CpuOptions::with_threads(1);
     CpuExecutor::on_rank(
@@ -41,7 +50,7 @@ fn executor(model: &Assembled, end: &Endpoint, ranks: &Ranks) -> Result<CpuExecu
 }
 
 /// Runs a batch and single tokens, then saves the session. Returns the logits and the file.
-fn run<E: Executor>(executor: E, model: &Assembled) -> (Vec<f64>, Vec<u8>) {
+pub(crate) fn run<E: Executor>(executor: E, model: &Assembled) -> (Vec<f64>, Vec<u8>) {
     let session = Session::with_executor(Box::new(executor), model.config);
     let mut session = session.unwrap_or_else(|e| panic!("{e}"));
     let (head, rest) = model.tokens.split_at(model.tokens.len() / 2);
@@ -63,22 +72,33 @@ fn run<E: Executor>(executor: E, model: &Assembled) -> (Vec<f64>, Vec<u8>) {
     (out, saved)
 }
 
-fn on_ranks(model: &Assembled, ranks: &Ranks) -> (Vec<f64>, Vec<u8>) {
+/// Runs a model on ranks, whose executors `make` loads.
+pub(crate) fn on_ranks<E: Executor + 'static>(
+    model: &Assembled,
+    ranks: &Ranks,
+    make: &(impl Fn(&Assembled, &Endpoint, &Ranks) -> Result<E, ExecError> + Sync),
+) -> (Vec<f64>, Vec<u8>) {
     let mut ends = Channels::connect(ranks.count());
     let first = ends.remove(0);
     std::thread::scope(|scope| {
         for end in ends {
             scope.spawn(move || {
-                let done = executor(model, &end, ranks)
-                    .and_then(|mut executor| follow(&mut executor, &end));
+                let done =
+                    make(model, &end, ranks).and_then(|mut executor| follow(&mut executor, &end));
                 if let Err(e) = done {
                     end.fail(&e.to_string());
                 }
             });
         }
-        let own = executor(model, &first, ranks).unwrap_or_else(|e| panic!("{e}"));
+        let own = make(model, &first, ranks).unwrap_or_else(|e| panic!("{e}"));
         let program = Arc::clone(&model.program);
-        let leader = Leader::new(own, program, ranks.clone(), Arc::new(first), Arc::new(()));
+        let leader = Leader::new(
+            Box::new(own),
+            program,
+            ranks.clone(),
+            Arc::new(first),
+            Arc::new(()),
+        );
         run(leader, model)
     })
 }
@@ -94,7 +114,7 @@ fn check(path: &Path, (way, placement): (&str, &Placement), ranks: &[Ranks]) -> 
     let one = CpuExecutor::new(program, &weights, options).unwrap_or_else(|e| panic!("{e}"));
     let want = run(one, &model);
     for ranks in ranks {
-        let got = on_ranks(&model, ranks);
+        let got = on_ranks(&model, ranks, &executor);
         let what = format!("{} {way} on {:?}", name(path), ranks.of_devices());
         assert!(want.0 == got.0, "{what}: the logits differ");
         assert!(want.1 == got.1, "{what}: the saved session differs");
@@ -163,27 +183,25 @@ fn plans_of_groups_have_the_bits_of_one_process() {
     assert!(groups > 0, "no plan has groups");
 }
 
-#[test]
-fn a_failure_ends_all_ranks() {
-    let path = goldens()
-        .into_iter()
-        .find(|p| name(p).contains("llama-dense"));
-    let path = path.expect("the repository has this model");
-    let model = Assembled::new(&path, &placed(2, ""), &[1, 2, 3], &CpuTarget).expect("a plan");
+/// Runs a token that does not exist on two ranks, whose executors `make` loads. All ranks end.
+pub(crate) fn fails_on_all<E: Executor + 'static>(
+    model: &Assembled,
+    make: &(impl Fn(&Assembled, &Endpoint, &Ranks) -> Result<E, ExecError> + Sync),
+) {
     let ranks = Ranks::even(2, 2);
     let mut ends = Channels::connect(2);
     let (second, first) = (ends.remove(1), ends.remove(0));
     std::thread::scope(|scope| {
-        let (model, ranks) = (&model, &ranks);
+        let ranks = &ranks;
         let other = scope.spawn(move || {
-            let mut executor = executor(model, &second, ranks).expect("it loads");
+            let mut executor = make(model, &second, ranks).expect("it loads");
             follow(&mut executor, &second)
         });
-        let own = executor(model, &first, ranks).expect("it loads");
+        let own = Box::new(make(model, &first, ranks).expect("it loads"));
         let program = Arc::clone(&model.program);
         let leader = Leader::new(own, program, ranks.clone(), Arc::new(first), Arc::new(()));
         let mut session = Session::with_executor(Box::new(leader), model.config).expect("logits");
-        // The token does not exist, so one rank finds an index out of range.
+        // One rank finds an index out of range.
         let batch = tpc_runtime::Batch::sequence(&[u32::MAX >> 1], 0, 0);
         session.decode(&batch).expect_err("no such token");
         let after = session.decode(&tpc_runtime::Batch::sequence(&[1], 0, 0));
@@ -192,4 +210,18 @@ fn a_failure_ends_all_ranks() {
         let ended = other.join().expect("no panic");
         ended.expect_err("all ranks fail");
     });
+}
+
+/// Returns a small model on two devices.
+pub(crate) fn small(target: &'static dyn Target) -> Assembled {
+    let path = goldens()
+        .into_iter()
+        .find(|p| name(p).contains("llama-dense"));
+    let path = path.expect("the repository has this model");
+    Assembled::new(&path, &placed(2, ""), &[1, 2, 3], target).expect("a plan")
+}
+
+#[test]
+fn a_failure_ends_all_ranks() {
+    fails_on_all(&small(&CpuTarget), &executor);
 }

@@ -166,15 +166,14 @@ pub(super) fn follow(
     let opened = subject.open(placement, || {
         self::placement(placement, defaults, ExecutorKind::Cpu)
     })?;
-    // The devices are in rank 0's program.
+    // Rank 0 sends the kind of the executor, and the devices are in its program.
     let mut options = execution.executor_options(ExecutorKind::Cpu, ranks)?;
     ranks::greet(&mut options.ranks, &opened.file, opened.artefact_program())?;
-    let cpu = options.cpu_options();
     match &options.ranks {
         Some(group) => Ok(engine::ranks::serve(
             group,
             &opened.file,
-            cpu,
+            &options,
             &Console::default(),
         )?),
         None => Ok(()),

@@ -107,7 +107,7 @@ pub(crate) fn group(
         let d = Diagnostic::new(&codes::UNSUPPORTED_OPTION, option, message);
         Err(Failure::usage(d.help(help)))
     };
-    if kind != ExecutorKind::Cpu {
+    if kind == ExecutorKind::Reference {
         let message = format!(
             "the {} executor does not run in several processes",
             kind.name()
@@ -115,12 +115,16 @@ pub(crate) fn group(
         return refused(
             "--executor",
             message,
-            "use --executor cpu, or one process".to_owned(),
+            "use --executor cpu or cuda, or one process".to_owned(),
         );
     }
     if devices < ranks {
         let message = format!("{ranks} processes need a device each, but the plan has {devices}");
-        let list = vec!["cpu"; ranks].join(",");
+        let name = match kind {
+            ExecutorKind::Cpu | ExecutorKind::Reference => "cpu",
+            ExecutorKind::Cuda | ExecutorKind::EmulatedCuda | ExecutorKind::CheckedCuda => "cuda:0",
+        };
+        let list = vec![name; ranks].join(",");
         return refused("--devices", message, format!("give --devices {list}"));
     }
     Ok(Some(RankGroup {

@@ -15,10 +15,18 @@ const WAYS: [(usize, &str); 6] = [
 ];
 
 /// Compares the logits of one process and of ranks. Returns false if tpc cannot plan the model.
-fn same(scratch: &Scratch, model: &str, (ranks, devices, way): (usize, usize, &str)) -> bool {
-    let list = vec!["cpu"; devices].join(",");
+fn same(
+    scratch: &Scratch,
+    (model, executor): (&str, &str),
+    (ranks, devices, way): (usize, usize, &str),
+) -> bool {
+    let list: Vec<String> = match executor {
+        "cpu" => vec!["cpu".to_owned(); devices],
+        _ => (0..devices).map(|card| format!("cuda:{card}")).collect(),
+    };
+    let list = list.join(",");
     let words = |logits: &str| -> Vec<String> {
-        let mut out: Vec<String> = ["eval", model, "--executor", "cpu", "--devices", &list]
+        let mut out: Vec<String> = ["eval", model, "--executor", executor, "--devices", &list]
             .map(str::to_owned)
             .to_vec();
         out.extend(["--tokens", "1,5,9,2,7,3,8,4", "--logits", logits].map(str::to_owned));
@@ -60,10 +68,33 @@ fn logits_have_the_bits_of_one_process() {
         for (devices, way) in ways {
             for ranks in [2, 4] {
                 if ranks <= devices {
-                    checked += usize::from(same(&scratch, &model, (ranks, devices, way)));
+                    let of = (model.as_str(), "cpu");
+                    checked += usize::from(same(&scratch, of, (ranks, devices, way)));
                 }
             }
         }
+    }
+    assert!(checked > 0, "no model was checked");
+}
+
+/// Without a C++ compiler, this test passes.
+#[test]
+fn emulated_cards_have_the_bits_of_one_process() {
+    let probe = Command::new(TPC)
+        .args(["eval", "--executor", "emulated-cuda", "--tokens", "1"])
+        .args([&goldens()[0].display().to_string(), "--devices", "1"])
+        .output();
+    if !probe.expect("tpc runs").status.success() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let each = if is_full() { 1 } else { 40 };
+    let mut checked = 0;
+    for (i, path) in goldens().iter().enumerate().step_by(each) {
+        let (devices, way) = WAYS[i / each % WAYS.len()];
+        let (model, ranks) = (path.display().to_string(), 2 + i / each % 2 * (devices - 2));
+        let of = (model.as_str(), "emulated-cuda");
+        checked += usize::from(same(&scratch, of, (ranks, devices, way)));
     }
     assert!(checked > 0, "no model was checked");
 }

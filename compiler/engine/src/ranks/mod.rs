@@ -9,10 +9,14 @@ mod serve;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tpc_cpu::{CoreSets, CpuExecutor, CpuOptions};
+use tpc_core::placement::DeviceKind;
+use tpc_cuda::executor::PrebuiltCode;
 use tpc_ir::program::Program;
-use tpc_runtime::ranks::{Leader, Ranks, Transport};
+use tpc_runtime::ranks::{Leader, RankSeat, Ranks, Share, Transport};
 use tpc_runtime::{ExecError, WeightSource};
+
+use crate::devices::cards;
+use crate::executor::{ExecutorOptions, LoadedExecutor};
 
 pub use hello::{Fingerprint, Hello, compare};
 pub use serve::{end, serve};
@@ -61,16 +65,40 @@ impl RankGroup {
         each.max(1) * own.max(1)
     }
 
-    /// Loads rank 0's part, and lets the other ranks load theirs.
+    /// Returns the kinds of a program's devices for this rank. Cards without a number get the lowest unused numbers of
+    /// their machine. Devices of other ranks get a card of this rank, which they do not use.
+    fn kinds(&self, kinds: &[DeviceKind], ranks: &Ranks) -> Vec<DeviceKind> {
+        let host = |rank: usize| self.hosts.get(rank);
+        let beside = |rank: usize| host(rank).is_some() && host(rank) == host(self.rank());
+        let mut order: Vec<usize> = (0..kinds.len()).collect();
+        order.retain(|d| {
+            let rank = ranks.of_devices()[*d];
+            rank == self.rank() || beside(rank)
+        });
+        order.sort_by_key(|d| ranks.of_devices()[*d]);
+        let here: Vec<DeviceKind> = order.iter().map(|d| kinds[*d]).collect();
+        let numbers = cards::numbers(&here);
+        let own = |d: usize| ranks.of_devices()[d] == self.rank();
+        let number = |d: usize| order.iter().position(|o| *o == d).map(|at| numbers[at]);
+        let first = (0..kinds.len()).find(|d| own(*d)).and_then(number);
+        let of = |d: usize| match number(d).filter(|_| own(d)) {
+            Some(number) => DeviceKind::Cuda(number),
+            None => DeviceKind::Cuda(first.unwrap_or(0)),
+        };
+        (0..kinds.len()).map(of).collect()
+    }
+
+    /// Loads rank 0's share, and lets the other ranks load theirs.
     ///
     /// # Errors
     /// Returns the errors of a rank.
     pub(crate) fn lead(
         &self,
+        options: &ExecutorOptions,
         program: Arc<Program>,
         weights: &dyn WeightSource,
-        options: CpuOptions,
-    ) -> Result<Leader<CpuExecutor>, ExecError> {
+        (devices, kernels): (&[DeviceKind], &PrebuiltCode),
+    ) -> Result<LoadedExecutor, ExecError> {
         let ranks = self.ranks(program.graph.devices.len());
         let busy = Arc::new(());
         {
@@ -81,36 +109,75 @@ impl RankGroup {
             }
             *last = Arc::downgrade(&busy);
         }
-        load::send(self, &program, &ranks)?;
-        let own = self.executor(Arc::clone(&program), weights, options, &ranks)?;
+        load::send(
+            self,
+            &program,
+            &load::Seats::new(options.kind, &ranks, devices),
+        )?;
+        let own = self.share(
+            options,
+            (Arc::clone(&program), &ranks),
+            weights,
+            (devices, kernels),
+        )?;
         load::wait(self)?;
-        Ok(Leader::new(
-            own,
-            program,
-            ranks,
-            Arc::clone(&self.transport),
-            busy,
-        ))
+        let transport = Arc::clone(&self.transport);
+        let leader = Leader::new(own.executor, program, ranks, transport, busy);
+        Ok(LoadedExecutor {
+            executor: Box::new(leader),
+            no_peer_access: own.no_peer_access,
+        })
     }
 
-    fn executor(
+    /// Loads this rank's share of a program.
+    fn share(
         &self,
-        program: Arc<Program>,
+        options: &ExecutorOptions,
+        (program, ranks): (Arc<Program>, &Ranks),
         weights: &dyn WeightSource,
-        options: CpuOptions,
-        ranks: &Ranks,
-    ) -> Result<CpuExecutor, ExecError> {
-        let share = tpc_runtime::ranks::Share::of(&program, ranks.clone(), self.rank())?;
-        let seat = tpc_cpu::RankSeat {
-            share,
+        (devices, kernels): (&[DeviceKind], &PrebuiltCode),
+    ) -> Result<LoadedExecutor, ExecError> {
+        let seat = RankSeat {
+            share: Share::of(&program, ranks.clone(), self.rank())?,
             transport: Arc::clone(&self.transport),
         };
-        let options = CpuOptions {
+        let options = ExecutorOptions {
             threads: self.threads(options.threads, ranks),
-            ..options
+            ..options.clone()
         };
-        // MPI binds processes to cores.
-        let cores = CoreSets::default();
-        CpuExecutor::on_rank(program, weights, options, (&cores, Some(seat)))
+        let kinds = self.kinds(devices, ranks);
+        options.load_share(program, weights, (&kinds, kernels), Some(seat))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use DeviceKind::{Cuda, Generic};
+    use tpc_runtime::ranks::Channels;
+
+    use super::*;
+
+    fn group(rank: usize, hosts: &[&str]) -> RankGroup {
+        RankGroup {
+            transport: Arc::new(Channels::connect(hosts.len()).remove(rank)),
+            hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
+            threads_stated: false,
+            machines: None,
+            busy: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn ranks_of_a_machine_share_its_cards() {
+        let ranks = Ranks::even(4, 2);
+        let kinds =
+            |rank, hosts: &[&str], all: &[DeviceKind; 4]| group(rank, hosts).kinds(all, &ranks);
+        let any = [Generic; 4];
+        assert_eq!(kinds(0, &["a", "a"], &any), [0, 1, 0, 0].map(Cuda));
+        assert_eq!(kinds(1, &["a", "a"], &any), [2, 2, 2, 3].map(Cuda));
+        assert_eq!(kinds(1, &["a", "b"], &any), [0, 0, 0, 1].map(Cuda));
+        let named = [Cuda(0), Cuda(1), Cuda(5), Generic];
+        assert_eq!(kinds(1, &["a", "b"], &named), [5, 5, 5, 0].map(Cuda));
+        assert_eq!(kinds(1, &["a", "a"], &named), [5, 5, 5, 2].map(Cuda));
     }
 }

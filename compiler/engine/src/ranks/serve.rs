@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use tpc_cpu::CpuOptions;
+use tpc_cuda::executor::PrebuiltCode;
 use tpc_gguf::GgufFile;
 use tpc_runtime::ExecError;
 use tpc_runtime::ranks::{Outgoing, RankError, Tag, follow};
 
 use super::{RankGroup, load};
+use crate::executor::ExecutorOptions;
 use crate::observer::Observer;
 use crate::weights::FileWeights;
 
@@ -16,7 +17,7 @@ use crate::weights::FileWeights;
 pub fn serve(
     group: &RankGroup,
     file: &GgufFile,
-    options: CpuOptions,
+    options: &ExecutorOptions,
     observer: &dyn Observer,
 ) -> Result<(), ExecError> {
     loop {
@@ -32,11 +33,17 @@ pub fn serve(
         drop(bytes);
         let done = run.and_then(|run| match run {
             None => Ok(false),
-            Some((program, ranks)) => {
+            Some((program, seats)) => {
                 let weights = FileWeights { file, observer };
-                let executor = group.executor(Arc::new(program), &weights, options, &ranks);
+                let options = ExecutorOptions {
+                    kind: seats.executor,
+                    ..options.clone()
+                };
+                let of = (Arc::new(program), &seats.ranks);
+                let code = PrebuiltCode::default();
+                let own = group.share(&options, of, &weights, (&seats.kinds, &code));
                 drop(weights);
-                let mut executor = executor?;
+                let mut executor = own?.executor;
                 let ready = Outgoing {
                     to: 0,
                     tag: Tag::READY,
@@ -44,7 +51,7 @@ pub fn serve(
                 };
                 let sent = group.transport.post(ready);
                 sent.map_err(ExecError::from)?;
-                follow(&mut executor, &*group.transport)?;
+                follow(&mut *executor, &*group.transport)?;
                 Ok(true)
             }
         });

@@ -8,6 +8,7 @@ use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 
 use super::launches::Launches;
 use super::product::DeviceScratch;
+use super::rank_exchange::RankExchange;
 use super::{CpuOptions, Own, load, perform};
 use crate::error::KernelError;
 use crate::product::Isa;
@@ -89,6 +90,30 @@ impl HostOps {
             // SAFETY: caller's contract; one op runs at a time.
             unsafe { perform(worker, isa, (op, 0), views, shared, own) }
         })
+    }
+
+    /// Computes this rank's blocks of a collective.
+    ///
+    /// # Errors
+    /// Returns an error if the operands do not match the collective.
+    ///
+    /// # Safety
+    /// The operands of this rank are written, and no other thread uses the collective.
+    pub unsafe fn add_blocks(&mut self, of: &RankExchange) -> Result<(), KernelError> {
+        // SAFETY: caller's contract.
+        self.team.run(|worker| unsafe { of.add(worker) })
+    }
+
+    /// Computes the results of a collective.
+    ///
+    /// # Errors
+    /// Returns an error if the results do not match the collective.
+    ///
+    /// # Safety
+    /// The [exchange](RankExchange::exchange) has returned, and no other thread uses the collective or its results.
+    pub unsafe fn results(&mut self, of: &RankExchange) -> Result<(), KernelError> {
+        // SAFETY: caller's contract.
+        self.team.run(|worker| unsafe { of.finish(worker) })
     }
 
     /// Packs a weight of this type into panels.

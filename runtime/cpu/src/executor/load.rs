@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tpc_ir::program::{Program, StorageFormat, WeightPart};
 use tpc_ir::{Buffer, TensorType};
-use tpc_runtime::host::{BufferedWeight, load_some_weights};
+use tpc_runtime::host::{BufferedWeight, load_weights};
 use tpc_runtime::{ExecError, PackedWeight, WeightSource};
 
 use super::memory::Region;
@@ -34,7 +34,7 @@ pub(super) fn weights(
     (source, wanted): (&dyn WeightSource, &dyn Fn(Buffer) -> bool),
     team: &mut Team,
 ) -> Result<(), ExecError> {
-    load_some_weights(program, source, wanted, &mut |weight| {
+    load_weights(program, source, wanted, &mut |weight| {
         store(weight, arenas, source, team)
     })
 }

@@ -8,15 +8,18 @@ mod collective;
 mod gather;
 mod host_ops;
 mod io;
+mod joint;
 mod launches;
 mod load;
 mod local;
 mod memory;
+mod message_memory;
 mod options;
 mod order;
 mod parts;
 mod product;
 mod profile;
+mod rank_exchange;
 mod ranks;
 mod scripts;
 mod terms;
@@ -24,6 +27,7 @@ mod terms;
 pub(crate) mod shared {
     pub use super::host_ops::HostOps;
     pub use super::io::{error, packed, read, slot};
+    pub use super::rank_exchange::RankExchange;
 }
 
 use std::cell::UnsafeCell;
@@ -35,14 +39,13 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{ArenaKind, BatchLayout, Program, Step};
 use tpc_ir::{Arena, Bindings, DType, Inst, Launch, Place, Value};
 use tpc_runtime::host::{self, StoredExtent, launch_label};
-use tpc_runtime::ranks::Share;
+use tpc_runtime::ranks::{RankSeat, Share};
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
     Tensor, WeightSource,
 };
 
 pub use options::CpuOptions;
-pub use ranks::RankSeat;
 
 use crate::core_sets::{CoreSets, divide};
 use crate::error::KernelError;

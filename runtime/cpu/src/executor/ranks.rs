@@ -6,28 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tpc_ir::program::{Phase, Program};
-use tpc_ir::{DType, Launch, Op, Place, Value};
+use tpc_ir::{DType, Launch, Place, Value};
 use tpc_runtime::host::launch_op;
-use tpc_runtime::ranks::{Blocks, Incoming, Outgoing, RankError, Share, Tag, Transport, cut};
+use tpc_runtime::ranks::{Incoming, Outgoing, RankError, RankSeat, Share, Tag, Transport};
 use tpc_runtime::{ExecError, Frame};
 
-use super::collective::{Parts, sum};
-use super::io::pack;
+use super::collective::Parts;
+use super::joint::Joint;
 use super::launches::{Action, Launches};
+use super::message_memory::{Memory, bytes_of, slice, slice_mut};
 use super::order::{ImpliedWaits, implied_waits};
 use crate::error::KernelError;
-use crate::pages::Pages;
 use crate::view::View;
 use crate::worker::Worker;
-
-/// A rank's share of a program, and its connection to the other ranks.
-#[derive(Clone, Debug)]
-pub struct RankSeat {
-    /// The share.
-    pub share: Share,
-    /// The connection.
-    pub transport: Arc<dyn Transport>,
-}
 
 /// Memory for a message from another rank.
 #[derive(Debug)]
@@ -43,26 +34,6 @@ struct Landing {
     arrived: AtomicU64,
 }
 
-/// Memory that grows between batches.
-#[derive(Debug)]
-struct Memory {
-    pages: Pages,
-}
-
-impl Memory {
-    fn new() -> io::Result<Memory> {
-        let pages = Pages::zeroed(0)?;
-        Ok(Memory { pages })
-    }
-
-    fn grow(&mut self, bytes: usize) -> io::Result<*mut u8> {
-        if self.pages.bytes().len() < bytes {
-            self.pages = Pages::zeroed(bytes)?;
-        }
-        Ok(self.pages.ptr())
-    }
-}
-
 /// A launch that reads from other ranks.
 #[derive(Debug)]
 pub(super) struct Remote {
@@ -70,38 +41,16 @@ pub(super) struct Remote {
     arrivals: Vec<(usize, usize)>,
     /// Operands and results, with the messages' memory.
     views: Vec<View>,
-    joint: Option<Joint>,
+    joint: Option<SharedJoint>,
 }
 
-/// A collective with participants on other ranks. One group of threads exchanges the blocks for all groups.
+/// A collective among ranks. One group of threads exchanges the blocks for all groups.
 #[derive(Debug)]
-struct Joint {
-    op: Op,
-    blocks: Blocks,
+struct SharedJoint {
+    joint: Joint,
     group: usize,
-    tag: Tag,
-    memory: Memory,
-    views: Vec<View>,
-    levels: Vec<u32>,
-    bases: Vec<usize>,
-    /// Own operands to add, and the memory of their sum.
-    sums: Vec<(Vec<View>, View)>,
-    sends: Vec<Send>,
-    receives: Vec<Receive>,
+    /// Number of the last run whose blocks have arrived.
     done: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Send {
-    to: usize,
-    views: Vec<View>,
-    memory: View,
-}
-
-#[derive(Debug)]
-struct Receive {
-    from: usize,
-    memory: View,
 }
 
 /// A rank's messages.
@@ -122,38 +71,6 @@ pub(super) struct Linked {
     /// The number of the current run.
     run: u64,
     failure: Mutex<Option<RankError>>,
-}
-
-/// Returns the bytes of a dense view.
-fn bytes_of(view: &View) -> usize {
-    match view.is_empty() {
-        true => 0,
-        false => View::dense(view.ptr, view.dtype, view.ne).nb[3] * view.ne[3],
-    }
-}
-
-/// Returns the bytes at a dense view.
-///
-/// # Safety
-/// The bytes exist, and no thread writes them.
-unsafe fn slice<'a>(view: &View) -> &'a [u8] {
-    match bytes_of(view) {
-        0 => &[],
-        // SAFETY: caller's contract.
-        n => unsafe { std::slice::from_raw_parts(view.ptr, n) },
-    }
-}
-
-/// Returns the bytes at a dense view for writing.
-///
-/// # Safety
-/// The bytes exist, and no other thread uses them.
-unsafe fn slice_mut<'a>(view: &View) -> &'a mut [u8] {
-    match bytes_of(view) {
-        0 => &mut [],
-        // SAFETY: caller's contract.
-        n => unsafe { std::slice::from_raw_parts_mut(view.ptr, n) },
-    }
 }
 
 fn no_memory(e: &io::Error) -> ExecError {
@@ -211,12 +128,10 @@ impl Linked {
             });
             out.landings.push(landing.transpose()?);
         }
-        for (i, prepared) in launches.prepared.iter().enumerate() {
+        for i in 0..launches.prepared.len() {
             let launch = Launch::new(i);
-            let arrivals = (0..prepared.operands)
-                .filter_map(|operand| Some((operand, out.share.arrival(launch, operand)?)));
             let arrivals: Vec<_> = match out.share.runs(launch) {
-                true => arrivals.collect(),
+                true => out.share.arrivals(launch).collect(),
                 false => Vec::new(),
             };
             let joint = out.joint(program, launch, group_of)?;
@@ -235,24 +150,17 @@ impl Linked {
         program: &Program,
         launch: Launch,
         group_of: &dyn Fn(Place) -> usize,
-    ) -> Result<Option<Joint>, ExecError> {
+    ) -> Result<Option<SharedJoint>, ExecError> {
         let Some(blocks) = self.share.blocks(launch) else {
             return Ok(None);
         };
         let places = &program.launch(launch).places;
         let first = blocks.participants(self.share.rank()).next().unwrap_or(0);
-        Ok(Some(Joint {
-            op: launch_op(program, launch)?.0,
-            blocks: blocks.clone(),
+        let op = launch_op(program, launch)?.0;
+        let joint = Joint::new(op, blocks.clone(), Share::tag(launch));
+        Ok(Some(SharedJoint {
+            joint: joint.map_err(|e| no_memory(&e))?,
             group: group_of(places[first]),
-            tag: Share::tag(launch),
-            memory: Memory::new().map_err(|e| no_memory(&e))?,
-            views: Vec::new(),
-            levels: Vec::new(),
-            bases: Vec::new(),
-            sums: Vec::new(),
-            sends: Vec::new(),
-            receives: Vec::new(),
             done: AtomicU64::new(0),
         }))
     }
@@ -295,8 +203,8 @@ impl Linked {
                     remote.views[operand] = landing.view;
                 }
             }
-            if let Some(joint) = &mut remote.joint {
-                joint.resize(rank, &views[..prepared.operands])?;
+            if let Some(shared) = &mut remote.joint {
+                shared.joint.resize(rank, &views[..prepared.operands])?;
             }
         }
         Ok(())
@@ -418,65 +326,24 @@ impl Linked {
     ///
     /// # Safety
     /// The operands of this rank are written, and do not change until the collective ends.
-    unsafe fn join(&self, worker: &Worker<'_>, joint: &Joint) -> Result<(), KernelError> {
-        let done = || joint.done.load(Ordering::Acquire) == self.run;
-        if worker.device() != joint.group {
+    unsafe fn join(&self, worker: &Worker<'_>, shared: &SharedJoint) -> Result<(), KernelError> {
+        let done = || shared.done.load(Ordering::Acquire) == self.run;
+        if worker.device() != shared.group {
             return worker.wait_for(done);
         }
-        for (operands, out) in &joint.sums {
-            let parts = Parts::all(operands);
-            // SAFETY: caller's contract; the memory of the sum belongs to this collective.
-            unsafe { sum(worker, parts, out)? };
-        }
+        // SAFETY: caller's contract.
+        unsafe { shared.joint.add(worker)? };
         worker.barrier()?;
         if worker.index() > 0 {
             return worker.wait_for(done);
         }
-        let sends: Vec<Outgoing<'_>> = (joint.sends.iter())
-            .map(|send| Outgoing {
-                to: send.to,
-                tag: joint.tag,
-                // SAFETY: the views are complete, and the memory belongs to this collective.
-                bytes: unsafe { packed(send) },
-            })
-            .collect();
-        let receives = joint.receives.iter();
-        let mut receives: Vec<Incoming<'_>> = receives
-            .map(|receive| Incoming {
-                from: receive.from,
-                tag: joint.tag,
-                // SAFETY: the memory belongs to this collective.
-                bytes: unsafe { slice_mut(&receive.memory) },
-            })
-            .collect();
-        let exchanged = self.transport.exchange(&sends, &mut receives);
+        // SAFETY: the barrier follows the sums, and only this worker exchanges them.
+        let exchanged = unsafe { shared.joint.exchange(&*self.transport) };
         exchanged.map_err(|e| self.stopped(e))?;
-        joint.done.store(self.run, Ordering::Release);
+        shared.done.store(self.run, Ordering::Release);
         worker.notify();
         Ok(())
     }
-}
-
-/// Returns the bytes of a message, in its memory or at its only view.
-///
-/// # Safety
-/// The views are complete, and no other thread uses the message's memory.
-unsafe fn packed<'a>(send: &Send) -> &'a [u8] {
-    if let [view] = send.views.as_slice()
-        && let Some(flat) = view.flat()
-    {
-        // SAFETY: caller's contract.
-        return unsafe { slice(&flat) };
-    }
-    // SAFETY: caller's contract.
-    let memory = unsafe { slice_mut(&send.memory) };
-    let mut rest = &mut *memory;
-    for view in &send.views {
-        let (to, others) = rest.split_at_mut(bytes_of(view));
-        pack(view, to);
-        rest = others;
-    }
-    memory
 }
 
 impl Remote {
@@ -487,101 +354,7 @@ impl Remote {
 
     /// Returns the operands of a collective: the blocks of all ranks.
     pub(super) fn parts(&self) -> Option<Parts<'_>> {
-        let joint = self.joint.as_ref()?;
-        Some(Parts {
-            views: &joint.views,
-            levels: &joint.levels,
-            bases: &joint.bases,
-        })
-    }
-}
-
-/// Assigns addresses to tensors of a collective.
-struct Room {
-    at: usize,
-    base: *mut u8,
-}
-
-impl Room {
-    fn dense(&mut self, dtype: DType, ne: [usize; 4]) -> View {
-        let view = View::dense(self.base.wrapping_add(self.at), dtype, ne);
-        self.at += bytes_of(&view).next_multiple_of(64);
-        view
-    }
-
-    /// Returns bytes as a view.
-    fn bytes(&mut self, n: usize) -> View {
-        self.dense(DType::I8, [n, 1, 1, 1])
-    }
-}
-
-impl Joint {
-    fn resize(&mut self, rank: usize, operands: &[View]) -> io::Result<()> {
-        let mut room = Room {
-            at: 0,
-            base: std::ptr::null_mut(),
-        };
-        self.lay_out(rank, operands, &mut room);
-        room.base = self.memory.grow(room.at)?;
-        room.at = 0;
-        self.lay_out(rank, operands, &mut room);
-        Ok(())
-    }
-
-    fn lay_out(&mut self, rank: usize, operands: &[View], room: &mut Room) {
-        self.views.clear();
-        self.levels.clear();
-        self.bases.clear();
-        self.sums.clear();
-        self.sends.clear();
-        self.receives.clear();
-        let needs = |of: usize| cut(&self.op, self.blocks.participants(of));
-        let sliced = |view: View, of: usize| match needs(of) {
-            Some(r) => view.sliced(r.axis, r.start, r.len),
-            None => view,
-        };
-        for block in &self.blocks.blocks {
-            let (from, n) = (block.first, 1 << block.level);
-            let view = operands[from];
-            let own = block.rank == rank;
-            self.levels.push(block.level);
-            self.bases.push(match needs(rank) {
-                Some(r) if !own => r.start,
-                _ => 0,
-            });
-            self.views.push(match (own, block.level) {
-                (true, 0) => view,
-                (true, _) => room.dense(view.dtype, view.ne),
-                (false, _) => View::dense(std::ptr::null_mut(), view.dtype, sliced(view, rank).ne),
-            });
-            if own && block.level > 0 {
-                let sum = self.views[self.views.len() - 1];
-                self.sums.push((operands[from..from + n].to_vec(), sum));
-            }
-        }
-        let blocks = &self.blocks.blocks;
-        for other in self.blocks.others(rank) {
-            let own = (blocks.iter().zip(&self.views)).filter(|(b, _)| b.rank == rank);
-            let views: Vec<View> = own.map(|(_, v)| sliced(*v, other)).collect();
-            let one = matches!(views.as_slice(), [view] if view.flat().is_some());
-            let bytes = views.iter().map(bytes_of).sum();
-            let memory = room.bytes(if one { 0 } else { bytes });
-            self.sends.push(Send {
-                to: other,
-                views,
-                memory,
-            });
-            let theirs = || (0..blocks.len()).filter(|&i| blocks[i].rank == other);
-            let bytes = theirs().map(|i| bytes_of(&self.views[i])).sum();
-            let memory = room.bytes(bytes);
-            let mut at = memory.ptr;
-            for i in theirs() {
-                self.views[i].ptr = at;
-                at = at.wrapping_add(bytes_of(&self.views[i]));
-            }
-            let from = other;
-            self.receives.push(Receive { from, memory });
-        }
+        self.joint.as_ref().map(|shared| shared.joint.parts())
     }
 }
 

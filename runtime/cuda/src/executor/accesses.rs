@@ -2,9 +2,12 @@
 
 use std::ops::Range;
 
+use tpc_ir::Value;
 use tpc_ir::program::Program;
 
 use super::launches::Launches;
+use super::messages::MessageWork;
+use super::task::StagingPart;
 
 /// Memory that several devices access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +62,27 @@ impl Accesses {
         out
     }
 
+    /// Returns the accesses of a message between ranks.
+    pub(super) fn of_message(
+        (program, launches): (&Program, &Launches),
+        work: MessageWork,
+        shape: usize,
+    ) -> Accesses {
+        let Some(plan) = &launches.plan else {
+            return Accesses::default();
+        };
+        let staged = |part: StagingPart| Region::Staging {
+            buffer: part.buffer,
+            part: part.part,
+        };
+        let (reads, writes, own) = plan.memory(work);
+        let own = own.and_then(|value| home_region(program, value, shape));
+        Accesses {
+            reads: reads.into_iter().map(staged).chain(own).collect(),
+            writes: writes.into_iter().map(staged).collect(),
+        }
+    }
+
     /// Returns accesses of whole buffers, by number.
     #[cfg(test)]
     pub(super) fn of_buffers(reads: &[usize], writes: &[usize]) -> Accesses {
@@ -102,7 +126,12 @@ fn region(program: &Program, launches: &Launches, slot: usize, shape: usize) -> 
     if launches.terms.contains_key(&slot) || launches.halves.contains(&slot) {
         return None;
     }
-    let buffer = program.buffer(program.home(launches.slots[slot])?.buffer);
+    home_region(program, launches.slots[slot], shape)
+}
+
+/// Returns the memory of a value in its arena.
+fn home_region(program: &Program, value: Value, shape: usize) -> Option<Region> {
+    let buffer = program.buffer(program.home(value)?.buffer);
     let extent = buffer.extent(shape);
     Some(Region::Arena {
         arena: buffer.arena.index(),

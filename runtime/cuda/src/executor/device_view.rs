@@ -41,7 +41,7 @@ impl DeviceView {
 
     pub(super) fn new(arena: u64, dtype: DType, at: &BatchLayout) -> DeviceView {
         DeviceView {
-            address: arena + at.offset,
+            address: arena.wrapping_add(at.offset),
             dtype,
             at: *at,
         }

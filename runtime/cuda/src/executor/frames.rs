@@ -71,6 +71,11 @@ impl Frames {
         })
     }
 
+    /// Returns the address of a part of a staging buffer, in host memory.
+    pub(super) fn staging(&self, launches: &Launches, part: StagingPart) -> u64 {
+        self.others.staging(launches, part)
+    }
+
     pub(super) fn slot(&self, device: usize, slot: usize) -> u64 {
         self.devices[device].address(slot)
     }
@@ -153,6 +158,11 @@ impl OtherMemory {
         })
     }
 
+    fn staging(&self, launches: &Launches, StagingPart { buffer, part }: StagingPart) -> u64 {
+        let bytes = part * launches.staging[buffer].bytes;
+        self.staging[buffer].address + bytes as u64
+    }
+
     /// Sets the slots of a device's frame.
     fn set(
         &self,
@@ -193,9 +203,8 @@ impl OtherMemory {
             let buffer = to.number as u64 * launches.exchange_bytes[to.device];
             view.address = self.exchange[to.device].address + buffer + (view.address - start);
         }
-        if let Some(StagingPart { buffer, part }) = launches.staged.get(&slot) {
-            let bytes = part * launches.staging[*buffer].bytes;
-            view = view.dense(self.staging[*buffer].address + bytes as u64);
+        if let Some(part) = launches.staged.get(&slot) {
+            view = view.dense(self.staging(launches, *part));
         }
         if let Some(term_slot) = launches.terms.get(&slot) {
             let terms = &self.terms[device];

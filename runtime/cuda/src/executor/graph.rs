@@ -14,11 +14,13 @@ use super::host_ops::HostLaunches;
 use super::kernel_node::kernel_node;
 use super::launches::{KernelRun, Launches};
 use super::memory::{Arenas, Faults, error};
-use super::modules::{PrebuiltCode, modules};
+use super::messages::MessageWork;
+use super::modules::{PrebuiltCode, modules, modules_of};
 use super::options::LaunchMode;
 use super::phase_graph::{KernelPosition, OutputGraphs, PhaseGraph, PhaseGraphs, split};
 use super::phase_order::{NodeSink, order_nodes};
 use super::programmatic_edges::ProgrammaticEdges;
+use super::rank_messages::RankMessages;
 use crate::driver::{Device, Driver, Function, GraphSpec, HostError, KernelNode, Work};
 use crate::kernels::Kernel;
 
@@ -36,6 +38,7 @@ struct GraphBuilder<'a> {
     faults: &'a Faults,
     arenas: &'a Arenas,
     hosted: &'a Arc<Mutex<HostLaunches>>,
+    messages: Option<&'a Arc<RankMessages>>,
     functions: Vec<BTreeMap<Entry, Function>>,
     constants: Vec<(Constants, u64)>,
     edges: ProgrammaticEdges,
@@ -49,7 +52,7 @@ pub(super) fn graphs(
     program: &Program,
     launches: &Launches,
     (frames, faults, arenas): (&Frames, &Faults, &Arenas),
-    hosted: &Arc<Mutex<HostLaunches>>,
+    (hosted, messages): (&Arc<Mutex<HostLaunches>>, Option<&Arc<RankMessages>>),
     driver: &mut impl Driver,
     code: (&PrebuiltCode, Options),
     (edges, mode): (ProgrammaticEdges, LaunchMode),
@@ -61,6 +64,7 @@ pub(super) fn graphs(
         faults,
         arenas,
         hosted,
+        messages,
         functions: vec![BTreeMap::new(); launches.of_device.len()],
         constants: Vec::new(),
         edges,
@@ -99,7 +103,12 @@ impl GraphBuilder<'_> {
             constants[device].add(&kernel.params);
             needed[device].insert(entry(kernel));
         }
-        for module in modules(self.program, options)? {
+        // A rank's kernels differ from the program's: it reads sums that the host has added.
+        let all = match &self.launches.share {
+            None => modules(self.program, options)?,
+            Some(_) => modules_of(self.launches),
+        };
+        for module in all {
             let module = prebuilt.with_code(module);
             for (d, needed) in needed.iter().enumerate() {
                 let mut mine = needed.iter().filter(|(m, _)| *m == module.name).peekable();
@@ -218,6 +227,15 @@ impl NodeSink for SpecNodes<'_, '_> {
 
     fn host(&mut self, launch: Launch, op: usize, after: &[usize]) -> usize {
         let work = host_work(self.builder.hosted, op);
+        self.push((launch, None), work, after)
+    }
+
+    fn message(&mut self, launch: Launch, work: MessageWork, after: &[usize]) -> usize {
+        let (hosted, messages) = (self.builder.hosted, self.builder.messages);
+        let work = messages.map_or(Work::Join, |messages| {
+            let (hosted, messages) = (Arc::clone(hosted), Arc::clone(messages));
+            Work::Host(Box::new(move || messages.run(work, &hosted)))
+        });
         self.push((launch, None), work, after)
     }
 }

@@ -5,6 +5,7 @@ use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
 
 use super::device_view::DeviceView;
+use super::frames::Frames;
 use super::launches::{LaunchTask, Launches};
 use super::memory::Arenas;
 use super::options::CudaOptions;
@@ -34,14 +35,17 @@ impl HostLaunches {
 
     pub(super) fn set(
         &mut self,
-        launches: &Launches,
+        (launches, frames): (&Launches, &Frames),
         slots: &[DeviceView],
         sizes: &Bindings,
     ) -> Result<(), ExecError> {
         for task in launches.tasks.iter().flatten() {
-            if let LaunchTask::Host { op, slots: range } = task {
-                let views = slots[range.clone()].iter().map(DeviceView::on_host);
-                self.views[*op] = views.collect();
+            if let LaunchTask::Host { op, slots: of, .. } = task {
+                let view = |slot: usize| match launches.staged.get(&slot) {
+                    Some(part) => slots[slot].dense(frames.staging(launches, *part)),
+                    None => slots[slot],
+                };
+                self.views[*op] = of.clone().map(|slot| view(slot).on_host()).collect();
             }
         }
         self.ops.resize(sizes)

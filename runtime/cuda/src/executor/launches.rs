@@ -6,9 +6,11 @@ use tpc_ir::program::{BatchShape, Program};
 use tpc_ir::{DType, Dim, Launch, Op, Value};
 use tpc_runtime::ExecError;
 use tpc_runtime::host::{launch_label, max_sizes};
+use tpc_runtime::ranks::Share;
 
 use super::best_output::{BestOutput, OutputPart, best_output};
 use super::exchange::{ExchangePlan, ExchangeSlot};
+use super::messages::{MessagePlan, MessageTask};
 use super::options::CudaOptions;
 use super::phase_graph::KernelPosition;
 use super::roles::format_of;
@@ -25,14 +27,26 @@ use crate::planes::Planes;
 
 #[derive(Debug)]
 pub(super) enum LaunchTask {
-    /// A sequence of kernels. Stage 1 starts after stage 0 has ended on all devices.
+    /// A sequence of kernels. A stage starts after earlier stages have ended on all devices.
     Device {
         device: usize,
         stage: usize,
         kernels: Vec<KernelRun>,
     },
     /// A host op: an index into [`Launches::hosted`].
-    Host { op: usize, slots: Range<usize> },
+    Host {
+        op: usize,
+        stage: usize,
+        slots: Range<usize>,
+    },
+}
+
+impl LaunchTask {
+    pub(super) const fn stage(&self) -> usize {
+        match self {
+            LaunchTask::Device { stage, .. } | LaunchTask::Host { stage, .. } => *stage,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -96,6 +110,10 @@ pub(super) struct Launches {
     pub(super) best: Vec<BestRun>,
     /// Slots in the memory of the largest elements, with the part.
     pub(super) best_slots: BTreeMap<usize, usize>,
+    /// This rank's part of the program; `None` for all of it.
+    pub(super) share: Option<Share>,
+    /// The messages between ranks.
+    pub(super) plan: Option<MessagePlan>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,28 +123,35 @@ pub(super) enum ScratchPart {
 }
 
 impl Launches {
-    /// Selects the kernels of all launches. Returns an error if an op is not supported or a size is unknown.
+    /// Selects the kernels of all launches, or of a rank's share. Returns an error if an op is not supported or a size
+    /// is unknown.
     pub(super) fn new(
-        program: &Program,
+        (program, share): (&Program, Option<&Share>),
         infos: &[DeviceInfo],
         reach: &mut Reach<'_>,
         options: CudaOptions,
     ) -> Result<Launches, ExecError> {
         let devices = program.graph.devices.len();
+        // The largest logits are found on one rank only.
+        let best_output = match share {
+            None => best_output(program)?,
+            Some(_) => None,
+        };
         let mut out = Launches {
             tasks: program.launches.iter().map(|_| Vec::new()).collect(),
             terms_bytes: vec![0; devices],
             halves_bytes: vec![0; devices],
             scratch_bytes: vec![Scratch::default(); devices],
-            best_output: best_output(program)?,
+            best_output,
+            share: share.cloned(),
             ..Launches::default()
         };
-        let mut builder = TaskBuilder::new(program)?;
+        let mut builder = TaskBuilder::new(program, share)?;
         let mut tasks: Vec<(Launch, Task)> = Vec::new();
         for i in 0..program.launches.len() {
             let launch = Launch::new(i);
             let at = |e: ExecError| e.at(|| launch_label(program, launch));
-            for mut task in builder.tasks(program, launch, reach).map_err(at)? {
+            for mut task in builder.of_rank(program, launch, reach).map_err(at)? {
                 let mut ops = Vec::new();
                 for op in task.ops {
                     if !is_empty(program, &op).map_err(at)? {
@@ -156,9 +181,29 @@ impl Launches {
                 out.of_device.push(start..out.slots.len());
             }
         }
+        out.plan = builder.rank.map(|rank| rank.plan);
         out.staging = builder.staging;
         out.exchanged = out.exchanged_slots(program, &exchange);
         Ok(out)
+    }
+
+    /// Returns the number of stages of a launch.
+    pub(super) fn stages(&self, launch: Launch) -> usize {
+        let tasks = self.tasks[launch.index()].iter().map(LaunchTask::stage);
+        let messages = self.messages(launch).iter().map(|task| task.stage);
+        tasks.chain(messages).max().map_or(0, |last| last + 1)
+    }
+
+    /// Returns the messages of a launch.
+    pub(super) fn messages(&self, launch: Launch) -> &[MessageTask] {
+        self.plan
+            .as_ref()
+            .map_or(&[], |plan| &plan.tasks[launch.index()])
+    }
+
+    /// True if a node with these slots accesses a buffer of messages.
+    pub(super) fn reads_messages(&self, slots: &Range<usize>) -> bool {
+        self.plan.is_some() && self.staged.range(slots.clone()).next().is_some()
     }
 
     /// Returns the kernel at a position.
@@ -349,6 +394,7 @@ impl Launches {
         self.hosted.push((op.clone(), operands, results));
         Ok(LaunchTask::Host {
             op: self.hosted.len() - 1,
+            stage: task.stage,
             slots: start..self.slots.len(),
         })
     }

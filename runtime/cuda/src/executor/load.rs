@@ -4,6 +4,7 @@ use tpc_cpu::host::HostOps;
 use tpc_ir::Place;
 use tpc_ir::program::{Program, StorageFormat};
 use tpc_runtime::host::{BufferedWeight, load_weights};
+use tpc_runtime::ranks::Share;
 use tpc_runtime::{ExecError, WeightSource};
 
 use super::memory::{Arenas, error};
@@ -13,12 +14,13 @@ use crate::planes::{PLANES, Planes};
 
 pub(super) fn weights(
     program: &Program,
-    arenas: &Arenas,
+    (arenas, share): (&Arenas, Option<&Share>),
     source: &dyn WeightSource,
     driver: &mut impl Driver,
     (host, threads): (&mut HostOps, usize),
 ) -> Result<(), ExecError> {
-    load_weights(program, source, &mut |weight| {
+    let wanted = |buffer| share.is_none_or(|share| share.uses(program, buffer));
+    load_weights(program, source, &wanted, &mut |weight| {
         store(weight, arenas, source, driver, (host, threads))
     })
 }

@@ -1,6 +1,9 @@
+use std::ops::Range;
+
 use tpc_ir::program::{ArenaKind, Program};
-use tpc_ir::{Arena, Launch, Value};
+use tpc_ir::{Arena, Buffer, Launch, Place, Value};
 use tpc_runtime::ExecError;
+use tpc_runtime::ranks::{RankError, Share};
 
 use super::place::device;
 use crate::driver::{Driver, DriverError, Endpoint, Memory, Side};
@@ -11,14 +14,17 @@ use crate::driver::{Driver, DriverError, Endpoint, Memory, Side};
 )]
 /// Returns a driver error as an error of execution.
 pub fn error(e: DriverError) -> ExecError {
-    if let DriverError::Host { cause, .. } = &e
-        && let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref()
-    {
-        return ExecError::Index {
-            what,
-            index: *index,
-            bound: *bound,
-        };
+    if let DriverError::Host { cause, .. } = &e {
+        if let Some(tpc_cpu::KernelError::Index { what, index, bound }) = cause.downcast_ref() {
+            return ExecError::Index {
+                what,
+                index: *index,
+                bound: *bound,
+            };
+        }
+        if let Some(failed) = cause.downcast_ref::<RankError>() {
+            return ExecError::from(failed.clone());
+        }
     }
     ExecError::Device {
         code: e.code(),
@@ -26,24 +32,44 @@ pub fn error(e: DriverError) -> ExecError {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Arenas(Vec<Memory>);
+/// The memory of the arenas.
+#[derive(Debug, Default)]
+pub(super) struct Arenas {
+    memories: Vec<Memory>,
+    /// The offset in each arena at which its memory begins.
+    starts: Vec<u64>,
+}
 
 impl Arenas {
-    /// Allocates every arena. On failure, earlier allocations are freed.
-    pub(super) fn new(program: &Program, driver: &mut impl Driver) -> Result<Arenas, ExecError> {
-        let mut out = Arenas(Vec::new());
-        for arena in &program.arenas {
+    /// Allocates every arena, or what a rank uses of it. On failure, earlier allocations are freed.
+    pub(super) fn new(
+        (program, share): (&Program, Option<&Share>),
+        driver: &mut impl Driver,
+    ) -> Result<Arenas, ExecError> {
+        let mut out = Arenas::default();
+        for number in 0..program.arenas.len() {
+            let Some(used) = used_range((program, share), Arena::new(number)) else {
+                out.starts.push(0);
+                out.memories.push(Memory {
+                    side: Side::Host,
+                    address: 0,
+                    bytes: 0,
+                });
+                continue;
+            };
             // An empty arena also needs an address.
-            let bytes = arena.bytes.max(1);
-            let memory = match device(arena.place)? {
+            let bytes = (used.end - used.start).max(1);
+            let memory = match device(program.arenas[number].place)? {
                 Some(device) => driver.allocate(device, bytes),
                 None => driver.allocate_host(bytes),
             };
             match memory {
-                Ok(memory) => out.0.push(memory),
+                Ok(memory) => {
+                    out.starts.push(used.start);
+                    out.memories.push(memory);
+                }
                 Err(e) => {
-                    for memory in out.0 {
+                    for memory in out.memories {
                         driver.free(memory).map_err(error)?;
                     }
                     return Err(error(e));
@@ -54,11 +80,12 @@ impl Arenas {
     }
 
     pub(super) fn memories(&self) -> &[Memory] {
-        &self.0
+        &self.memories
     }
 
+    /// Returns the address of an arena's first byte, which a rank may not use.
     pub(super) fn address(&self, arena: Arena) -> u64 {
-        self.0[arena.index()].address
+        self.endpoint(arena.index(), 0).address
     }
 
     /// Returns the address of a weight, which is the same in every batch shape.
@@ -70,16 +97,17 @@ impl Arenas {
     }
 
     pub(super) fn endpoint(&self, arena: usize, offset: u64) -> Endpoint {
-        let memory = &self.0[arena];
+        let memory = &self.memories[arena];
+        let first = memory.address.wrapping_sub(self.starts[arena]);
         Endpoint {
             side: memory.side,
-            address: memory.address + offset,
+            address: first.wrapping_add(offset),
         }
     }
 
     pub(super) fn side_of(&self, program: &Program, value: Value) -> Side {
         let arena = program.home(value).map(|h| program.buffer(h.buffer).arena);
-        arena.map_or(Side::Host, |arena| self.0[arena.index()].side)
+        arena.map_or(Side::Host, |arena| self.memories[arena.index()].side)
     }
 
     pub(super) fn clear_states(
@@ -88,8 +116,8 @@ impl Arenas {
         driver: &mut impl Driver,
     ) -> Result<(), ExecError> {
         const PIECE: u64 = 1 << 24;
-        for (memory, arena) in self.0.iter().zip(&program.arenas) {
-            if arena.kind != ArenaKind::States {
+        for (memory, arena) in self.memories.iter().zip(&program.arenas) {
+            if arena.kind != ArenaKind::States || memory.bytes == 0 {
                 continue;
             }
             let zeros = vec![0; arena.bytes.min(PIECE) as usize];
@@ -105,6 +133,31 @@ impl Arenas {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the bytes of an arena that a rank uses; `None` for arenas of other ranks.
+fn used_range((program, share): (&Program, Option<&Share>), number: Arena) -> Option<Range<u64>> {
+    let arena = program.arena(number);
+    let all = Some(0..arena.bytes);
+    let Some(share) = share else {
+        return all;
+    };
+    if !share.has(arena.place) {
+        return None;
+    }
+    match (arena.place, arena.kind) {
+        // The first rank keeps the host's states and weights. Others need only the weights of ops that they repeat.
+        (Place::Host, ArenaKind::States) if share.rank() > 0 => None,
+        (Place::Host, ArenaKind::Weights) if share.rank() > 0 => {
+            let buffers = (0..program.buffers.len()).map(Buffer::new);
+            let own = buffers.filter(|b| program.buffer(*b).arena == number);
+            let used = own.filter(|b| share.uses(program, *b));
+            let extents = used.flat_map(|b| program.buffer(b).extents.iter());
+            let ranges = extents.map(|e| e.offset..e.end());
+            ranges.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        }
+        _ => all,
     }
 }
 

@@ -22,6 +22,7 @@ mod launch_record;
 mod launches;
 mod load;
 mod memory;
+mod messages;
 mod modules;
 mod node_order;
 mod options;
@@ -31,6 +32,9 @@ mod place;
 mod planned;
 mod profile;
 mod programmatic_edges;
+mod rank_messages;
+mod rank_tasks;
+mod ranks;
 mod requirements;
 mod roles;
 mod snapshot;
@@ -52,6 +56,7 @@ use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
 use tpc_runtime::host::{StoredExtent, extents, inputs, outputs, weight_tensor};
+use tpc_runtime::ranks::RankSeat;
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
     Tensor, WeightSource,
@@ -63,9 +68,12 @@ use frames::Frames;
 use host_ops::HostLaunches;
 use launches::Launches;
 use memory::{Arenas, Faults};
+use messages::is_here;
 use phase_graph::{PhaseGraph, PhaseGraphs};
 use profile::Profile;
 use programmatic_edges::ProgrammaticEdges;
+use rank_messages::RankMessages;
+use ranks::Linked;
 use snapshot::ExecutorMemory;
 use stepped::Stepper;
 
@@ -102,6 +110,8 @@ pub struct CudaExecutor<D: Driver> {
     changed: Vec<Value>,
     batches: Batches,
     no_peer_access: Vec<((u32, u32), PeerFailure)>,
+    /// The messages, if the program has devices in other processes.
+    linked: Option<Linked>,
 }
 
 impl<D: Driver> std::fmt::Debug for CudaExecutor<D> {
@@ -140,9 +150,25 @@ impl<D: Driver> CudaExecutor<D> {
     pub fn with_code(
         program: Arc<Program>,
         weights: &dyn WeightSource,
-        mut driver: D,
+        driver: D,
         options: CudaOptions,
         prebuilt: &PrebuiltCode,
+    ) -> Result<CudaExecutor<D>, ExecError> {
+        CudaExecutor::on_rank(program, weights, driver, options, (prebuilt, None))
+    }
+
+    /// Works like [`CudaExecutor::with_code`]. With a seat, it loads and runs only the share of one rank. The driver then
+    /// needs any device in place of a device of another rank, which is not used.
+    ///
+    /// # Errors
+    ///
+    /// Returns the same errors as [`CudaExecutor::new`].
+    pub fn on_rank(
+        program: Arc<Program>,
+        weights: &dyn WeightSource,
+        mut driver: D,
+        options: CudaOptions,
+        (prebuilt, seat): (&PrebuiltCode, Option<RankSeat>),
     ) -> Result<CudaExecutor<D>, ExecError> {
         requirements::check_devices(&program, &driver)?;
         let infos = driver.devices().to_vec();
@@ -158,37 +184,50 @@ impl<D: Driver> CudaExecutor<D> {
                 Err(e) => Err(error(e)),
             }
         };
-        let launches = Launches::new(&program, &infos, &mut reach, options)?;
+        let share = seat.as_ref().map(|seat| &seat.share);
+        let launches = Launches::new((&program, share), &infos, &mut reach, options)?;
         requirements::check_memory(&program, &launches, &driver)?;
-        let mut arenas = Arenas::new(&program, &mut driver)?;
+        let mut arenas = Arenas::new((&program, share), &mut driver)?;
         let frames = Frames::new(&program, &launches, &arenas, &mut driver)?;
         let frame = Frame::new(&program, &launches.slots, DeviceView::none);
         let hosted = HostLaunches::new(&program, &launches, &arenas, options)?;
         let hosted = Arc::new(Mutex::new(hosted));
+        let outputs = outputs(&program);
+        let messages = seat.map(|seat| RankMessages::new(seat, &launches, options.options));
+        let linked = messages
+            .transpose()?
+            .map(|m| Linked::new(&program, m, outputs.len()));
         let faults = Faults::new(&program, &mut driver)?;
         let graphs = graph::graphs(
             &program,
             &launches,
             (&frames, &faults, &arenas),
-            &hosted,
+            (&hosted, linked.as_ref().map(|l| &l.messages)),
             &mut driver,
             (prebuilt, options.options),
             (ProgrammaticEdges::new(&infos, options.edges), options.mode),
         )?;
         load::weights(
             &program,
-            &arenas,
+            (&arenas, launches.share.as_ref()),
             weights,
             &mut driver,
             (&mut lock(&hosted)?.ops, options.threads),
         )?;
         arenas.clear_states(&program, &mut driver)?;
         let values = program.graph.values().len();
+        let mut extents = extents(&program);
+        for extent in &mut extents {
+            let here = |at: &StoredExtent| {
+                is_here(launches.share.as_ref(), program.arenas[at.arena].place)
+            };
+            *extent = extent.filter(here);
+        }
         Ok(CudaExecutor {
             interface: Interface::from_graph(&program.graph),
             inputs: inputs(&program),
-            outputs: outputs(&program),
-            extents: extents(&program),
+            outputs,
+            extents,
             state_copies: (0..values).map(|_| OnceCell::new()).collect(),
             changed: Vec::new(),
             driver: RefCell::new(driver),
@@ -203,6 +242,7 @@ impl<D: Driver> CudaExecutor<D> {
             faults,
             no_peer_access: no_peer_access.into_iter().collect(),
             batches: Batches::default(),
+            linked,
             program,
         })
     }
@@ -237,7 +277,13 @@ impl<D: Driver> CudaExecutor<D> {
             self.frames
                 .write(&self.launches, self.frame.slots(), (shape, sizes), driver)?;
             let mut hosted = lock(&self.hosted)?;
-            hosted.set(&self.launches, self.frame.slots(), sizes)?;
+            let of = (&self.launches, &self.frames);
+            hosted.set(of, self.frame.slots(), sizes)?;
+            if let Some(linked) = &self.linked {
+                linked
+                    .messages
+                    .set(&self.launches, (&self.frame, &self.frames))?;
+            }
         }
         Ok(())
     }
@@ -288,6 +334,37 @@ impl<D: Driver> CudaExecutor<D> {
         }
     }
 
+    fn next_phase(
+        &mut self,
+        run: &mut BatchRun,
+        host: &mut dyn Host,
+        outputs: &mut Outputs,
+    ) -> Result<(), ExecError> {
+        let Some(next) = run.next(&self.program, &mut self.batches)? else {
+            return Ok(());
+        };
+        let NextPhase { phase, shape, .. } = next;
+        self.write_states()?;
+        let sizes = run.sizes().in_units(self.program.graph.cell_unit.0);
+        self.set_frame(shape, &sizes)?;
+        self.write_inputs(phase, host)?;
+        let wanted = self.best_wanted((shape, phase), outputs);
+        if let Some(wanted) = wanted {
+            self.ask_best(wanted)?;
+        }
+        self.begin_messages(phase)?;
+        self.run_launches((shape, phase), wanted.is_some())?;
+        if let Some(wanted) = wanted
+            && !self.read_best(shape, wanted, outputs)?
+        {
+            self.copy_output(shape, phase)?;
+        }
+        self.end_messages(phase)?;
+        self.read_outputs(phase, outputs)?;
+        run.advance();
+        Ok(())
+    }
+
     fn write_states(&mut self) -> Result<(), ExecError> {
         for state in std::mem::take(&mut self.changed) {
             let bytes = self.state_copies[state.index()].get();
@@ -331,6 +408,12 @@ impl<D: Driver> CudaExecutor<D> {
                         address: view.address,
                     };
                     let bytes = &bytes[..view.dense_bytes()];
+                    if !is_here(
+                        self.launches.share.as_ref(),
+                        self.program.graph.value(*value).place,
+                    ) {
+                        continue;
+                    }
                     self.driver.get_mut().write(to, bytes).map_err(error)?;
                 }
             }
@@ -366,7 +449,13 @@ impl<D: Driver> CudaExecutor<D> {
             let is_best = outputs.best().is_some() && self.best_output() == Some(i);
             if *at == phase && !outputs.are_unread() && !is_best {
                 let to = outputs.place(i)?;
-                self.with_output(*value, |view| host::read(view, to))??;
+                match self.received(i, |view| host::read(view, to)) {
+                    Some(read) => read??,
+                    None => {
+                        let to = outputs.place(i)?;
+                        self.with_output(*value, |view| host::read(view, to))??;
+                    }
+                }
             }
         }
         Ok(())
@@ -408,27 +497,11 @@ impl<D: Driver> Executor for CudaExecutor<D> {
         host: &mut dyn Host,
         outputs: &mut Outputs,
     ) -> Result<(), ExecError> {
-        let Some(next) = run.next(&self.program, &mut self.batches)? else {
-            return Ok(());
-        };
-        let NextPhase { phase, shape, .. } = next;
-        self.write_states()?;
-        let sizes = run.sizes().in_units(self.program.graph.cell_unit.0);
-        self.set_frame(shape, &sizes)?;
-        self.write_inputs(phase, host)?;
-        let wanted = self.best_wanted((shape, phase), outputs);
-        if let Some(wanted) = wanted {
-            self.ask_best(wanted)?;
+        let done = self.next_phase(run, host, outputs);
+        if let (Err(e), Some(linked)) = (&done, &self.linked) {
+            linked.fail(&e.to_string());
         }
-        self.run_launches((shape, phase), wanted.is_some())?;
-        if let Some(wanted) = wanted
-            && !self.read_best(shape, wanted, outputs)?
-        {
-            self.copy_output(shape, phase)?;
-        }
-        self.read_outputs(phase, outputs)?;
-        run.advance();
-        Ok(())
+        done
     }
 
     fn commit(&mut self) {}
@@ -495,7 +568,10 @@ impl<D: Driver> Executor for CudaExecutor<D> {
             return Ok(None);
         };
         let packed = |view: &HostView| (view.dtype, host::packed(view));
-        self.with_output(*value, packed).map(Some)
+        match self.received(output, packed) {
+            Some(read) => read.map(Some),
+            None => self.with_output(*value, packed).map(Some),
+        }
     }
 
     fn weight(&self, weight: Value) -> Result<Option<Tensor>, ExecError> {

@@ -29,6 +29,12 @@ pub fn modules(program: &Program, options: Options) -> Result<Vec<Source>, ExecE
     Ok(kernels::modules(&instances))
 }
 
+/// Returns the modules with the kernels of these launches.
+pub(super) fn modules_of(launches: &Launches) -> Vec<Source> {
+    let kernels = launches.kernels().map(|(_, k)| k.instance.clone());
+    kernels::modules(&kernels.collect())
+}
+
 fn launches_on_any_device(
     program: &Program,
     options: Options,
@@ -47,7 +53,7 @@ fn launches_on_any_device(
         options,
         ..CudaOptions::with_threads(1)
     };
-    Launches::new(program, &infos, &mut |_, _| Ok(joined), options)
+    Launches::new((program, None), &infos, &mut |_, _| Ok(joined), options)
 }
 
 /// Returns the kernels that a batch of the first shape launches with peer access, as devices and template instances.

@@ -6,6 +6,7 @@ use tpc_runtime::ExecError;
 
 use super::accesses::Accesses;
 use super::launches::{KernelRun, LaunchTask, Launches};
+use super::messages::{MessageWork, is_here};
 use super::node_order::NodeOrder;
 use super::phase_graph::KernelPosition;
 
@@ -16,6 +17,93 @@ pub(super) trait NodeSink {
 
     /// Adds a host op, and returns its node.
     fn host(&mut self, launch: Launch, op: usize, after: &[usize]) -> usize;
+
+    /// Adds a message between ranks, and returns its node.
+    fn message(&mut self, launch: Launch, work: MessageWork, after: &[usize]) -> usize;
+}
+
+/// A step of a phase.
+#[derive(Clone, Debug)]
+enum OrderedStep {
+    /// A queue waits until another has done a number of steps.
+    Wait {
+        queue: usize,
+        on: usize,
+        steps: usize,
+    },
+    /// A launch in the queues of its places.
+    Launch { launch: Launch, meeting: Vec<usize> },
+}
+
+/// Returns the steps of a phase in an order that the queues allow. The order depends only on the program, so all ranks
+/// have the same. Returns an error if the queues deadlock.
+fn ordered_steps(program: &Program, phase: &Phase) -> Result<Vec<OrderedStep>, ExecError> {
+    let mut done = vec![0; phase.queues.len()];
+    let mut out = Vec::new();
+    let mut moved = true;
+    while moved {
+        moved = false;
+        for q in 0..phase.queues.len() {
+            while let Some(step) = next_step((program, phase), q, &mut done) {
+                out.push(step);
+                moved = true;
+            }
+        }
+    }
+    let ended = |(queue, done): (&Queue, &usize)| queue.steps.len() == *done;
+    match phase.queues.iter().zip(&done).all(ended) {
+        true => Ok(out),
+        false => Err(ExecError::Malformed {
+            what: "the queues deadlock".into(),
+        }),
+    }
+}
+
+/// Returns the next step of a queue; `None` if the queue has ended or waits for other queues.
+fn next_step(
+    (program, phase): (&Program, &Phase),
+    q: usize,
+    done: &mut [usize],
+) -> Option<OrderedStep> {
+    let step = phase.queues[q].steps.get(done[q])?;
+    match *step {
+        Step::Wait { queue, steps } => {
+            if done[queue] < steps {
+                return None;
+            }
+            done[q] += 1;
+            Some(OrderedStep::Wait {
+                queue: q,
+                on: queue,
+                steps,
+            })
+        }
+        Step::Launch(launch) => {
+            let mut meeting = Vec::new();
+            for place in &program.launch(launch).places {
+                let at = phase.queues.iter().position(|q| q.place == *place)?;
+                if phase.queues[at].steps.get(done[at]) != Some(step) {
+                    return None;
+                }
+                meeting.push(at);
+            }
+            meeting.iter().for_each(|at| done[*at] += 1);
+            Some(OrderedStep::Launch { launch, meeting })
+        }
+    }
+}
+
+/// Returns all launches of a program in the order of their nodes.
+pub(super) fn launch_order(program: &Program) -> Result<Vec<Launch>, ExecError> {
+    let mut out = Vec::new();
+    for phase in &program.phases {
+        let steps = ordered_steps(program, phase)?.into_iter();
+        out.extend(steps.filter_map(|step| match step {
+            OrderedStep::Launch { launch, .. } => Some(launch),
+            OrderedStep::Wait { .. } => None,
+        }));
+    }
+    Ok(out)
 }
 
 #[derive(Clone, Debug, Default)]
@@ -33,6 +121,8 @@ struct Order<'a, S> {
     shape: usize,
     queues: Vec<QueueProgress>,
     order: NodeOrder,
+    /// The last message between ranks.
+    message: Vec<usize>,
     sink: &'a mut S,
 }
 
@@ -42,74 +132,53 @@ pub(super) fn order_nodes<S: NodeSink>(
     (phase, shape): (&Phase, usize),
     sink: &mut S,
 ) -> Result<(), ExecError> {
+    let queues = phase.queues.len();
     let mut order = Order {
         program,
         launches,
         phase,
         shape,
-        order: NodeOrder::new(phase.queues.len()),
-        queues: vec![QueueProgress::default(); phase.queues.len()],
+        // Messages between ranks have a queue of their own.
+        order: NodeOrder::new(queues + 1),
+        queues: vec![QueueProgress::default(); queues],
+        message: Vec::new(),
         sink,
     };
-    let mut moved = true;
-    while moved {
-        moved = false;
-        for q in 0..phase.queues.len() {
-            while order.step(q) {
-                moved = true;
-            }
+    for step in ordered_steps(program, phase)? {
+        match step {
+            OrderedStep::Wait { queue, on, steps } => order.wait(queue, (on, steps)),
+            OrderedStep::Launch { launch, meeting } => order.launch(launch, meeting),
         }
     }
-    let ended = |(queue, done): (&Queue, &QueueProgress)| queue.steps.len() == done.after.len();
-    match phase.queues.iter().zip(&order.queues).all(ended) {
-        true => Ok(()),
-        false => Err(ExecError::Malformed {
-            what: "the queues deadlock".into(),
-        }),
-    }
+    Ok(())
 }
 
 impl<S: NodeSink> Order<'_, S> {
-    /// Runs the next step of a queue. Returns false if the queue has ended or waits for other queues.
-    fn step(&mut self, q: usize) -> bool {
-        let queues = &mut self.queues;
-        let Some(step) = self.phase.queues[q].steps.get(queues[q].after.len()) else {
-            return false;
-        };
-        let launch = match *step {
-            Step::Wait { queue, steps } => {
-                if queues[queue].after.len() < steps {
-                    return false;
-                }
-                if let Some(before) = steps.checked_sub(1) {
-                    let nodes = queues[queue].after[before].clone();
-                    join(&mut queues[q].last, &nodes);
-                }
-                let last = queues[q].last.clone();
-                queues[q].after.push(last);
-                return true;
-            }
-            Step::Launch(launch) => launch,
-        };
-        let mut meeting = Vec::new();
-        for place in &self.program.launch(launch).places {
-            let at = self.phase.queues.iter().position(|q| q.place == *place);
-            let Some(at) = at else { return false };
-            if self.phase.queues[at].steps.get(queues[at].after.len()) != Some(step) {
-                return false;
-            }
-            meeting.push(at);
+    fn wait(&mut self, q: usize, (on, steps): (usize, usize)) {
+        if let Some(before) = steps.checked_sub(1) {
+            let nodes = self.queues[on].after[before].clone();
+            join(&mut self.queues[q].last, &nodes);
         }
-        let lasts = meeting.iter().map(|m| queues[*m].last.clone()).collect();
+        let last = self.queues[q].last.clone();
+        self.queues[q].after.push(last);
+    }
+
+    fn launch(&mut self, launch: Launch, meeting: Vec<usize>) {
+        let lasts = meeting
+            .iter()
+            .map(|m| self.queues[*m].last.clone())
+            .collect();
         let ends = self.nodes(launch, &meeting, lasts);
         let mut all_ends = Vec::new();
         ends.iter().for_each(|own| join(&mut all_ends, own));
+        let share = self.launches.share.as_ref();
         for (m, own) in meeting.into_iter().zip(ends) {
-            // Waits of other queues are for all participants.
+            // Waits of other queues are for all participants. Queues of other ranks have no nodes: they only pass on
+            // what they wait for.
+            let here = is_here(share, self.phase.queues[m].place);
             self.queues[m].after.push(all_ends.clone());
-            self.queues[m].last = own;
+            self.queues[m].last = if here { own } else { all_ends.clone() };
         }
-        true
     }
 
     /// Adds the nodes of a launch after the last nodes of each queue in `meeting`. Returns the new last nodes.
@@ -120,22 +189,25 @@ impl<S: NodeSink> Order<'_, S> {
         mut lasts: Vec<Vec<usize>>,
     ) -> Vec<Vec<usize>> {
         let launches = self.launches;
-        for stage in 0..2 {
+        for stage in 0..launches.stages(launch) {
             let mut before = Vec::new();
             lasts.iter().for_each(|own| join(&mut before, own));
             for (t, task) in launches.tasks[launch.index()].iter().enumerate() {
+                if task.stage() != stage {
+                    continue;
+                }
                 let m = participant(task, self.phase, meeting);
                 let queue = meeting[m];
                 let mut last = match stage == 0 && self.reads_own(launch, task) {
                     true => lasts[m].clone(),
                     false => before.clone(),
                 };
+                // A device may have several tasks in a stage.
+                join(&mut last, &lasts[m]);
                 match task {
                     LaunchTask::Device {
-                        device,
-                        stage: own,
-                        kernels,
-                    } if *own == stage => {
+                        device, kernels, ..
+                    } => {
                         for (r, run) in kernels.iter().enumerate() {
                             let at = KernelPosition {
                                 launch,
@@ -146,20 +218,50 @@ impl<S: NodeSink> Order<'_, S> {
                             self.kernel((at, run), (queue, meeting.len() > 1), &mut last);
                         }
                     }
-                    LaunchTask::Host { op, slots } if stage == 0 => {
+                    LaunchTask::Host { op, slots, .. } => {
                         let (_, operands, results) = &launches.hosted[*op];
                         let counts = (operands.len(), results.len());
                         let of = (self.program, launches);
                         let accesses = Accesses::of(of, slots.clone(), counts, self.shape);
                         self.order.push(queue, &accesses, &mut last);
+                        if launches.reads_messages(slots) {
+                            self.order.leave_open(accesses);
+                        }
                         last = vec![self.sink.host(launch, *op, &last)];
                     }
-                    LaunchTask::Device { .. } | LaunchTask::Host { .. } => continue,
                 }
                 lasts[m] = last;
             }
+            for task in launches.messages(launch) {
+                if task.stage == stage {
+                    self.message((launch, task.work), &before, &mut lasts);
+                }
+            }
         }
         lasts
+    }
+
+    /// Adds a message after the nodes in `before` and the last message.
+    fn message(
+        &mut self,
+        (launch, work): (Launch, MessageWork),
+        before: &[usize],
+        lasts: &mut [Vec<usize>],
+    ) {
+        let mut after = before.to_vec();
+        join(&mut after, &self.message);
+        let of = (self.program, self.launches);
+        let accesses = Accesses::of_message(of, work, self.shape);
+        self.order.push(self.queues.len(), &accesses, &mut after);
+        self.order.leave_open(accesses);
+        let node = self.sink.message(launch, work, &after);
+        self.message = vec![node];
+        match work {
+            MessageWork::Post(_) => {}
+            MessageWork::Receive(_) | MessageWork::Exchange(_) => {
+                lasts.iter_mut().for_each(|last| *last = vec![node]);
+            }
+        }
     }
 
     /// Adds a kernel after the nodes in `last`, and makes it the last node.
@@ -176,7 +278,7 @@ impl<S: NodeSink> Order<'_, S> {
         let of = (self.program, self.launches);
         let accesses = Accesses::of(of, run.slots.clone(), counts, self.shape);
         self.order.push(queue, &accesses, last);
-        if is_shared {
+        if is_shared || self.launches.reads_messages(&run.slots) {
             self.order.leave_open(accesses);
         }
         if let Some(node) = self.sink.kernel(at, run, last) {

@@ -7,6 +7,7 @@ use tpc_runtime::host::max_sizes;
 use tpc_runtime::{ExecError, Options};
 
 use super::launches::{KernelRun, Launches};
+use super::messages::MessageWork;
 use super::options::CudaOptions;
 use super::phase_graph::KernelPosition;
 use super::phase_order::{NodeSink, order_nodes};
@@ -89,7 +90,7 @@ pub fn planned_step(
         options: Options::default(),
         ..CudaOptions::with_threads(1)
     };
-    let launches = Launches::new(program, &infos, &mut |_, _| Ok(true), options)?;
+    let launches = Launches::new((program, None), &infos, &mut |_, _| Ok(true), options)?;
     let mut nodes = PlannedNodes {
         program,
         launches: &launches,
@@ -192,6 +193,10 @@ impl NodeSink for PlannedNodes<'_> {
     }
 
     fn host(&mut self, _: Launch, _: usize, after: &[usize]) -> usize {
+        self.push(None, after)
+    }
+
+    fn message(&mut self, _: Launch, _: MessageWork, after: &[usize]) -> usize {
         self.push(None, after)
     }
 }

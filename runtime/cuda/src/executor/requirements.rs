@@ -6,6 +6,7 @@ use tpc_runtime::ExecError;
 use super::frames::scratch_bytes;
 use super::launches::Launches;
 use super::memory::error;
+use super::messages::is_here;
 use super::place::device;
 use crate::driver::{Device, Driver, DriverError};
 use crate::nvrtc::target_for;
@@ -39,7 +40,8 @@ pub(super) fn check_memory(
     let infos = driver.devices();
     let mut of_card: BTreeMap<u32, (Device, u64)> = BTreeMap::new();
     let mut taken: Vec<(Device, u64)> = Vec::new();
-    for arena in &program.arenas {
+    let here = |place| is_here(launches.share.as_ref(), place);
+    for arena in program.arenas.iter().filter(|a| here(a.place)) {
         let device = device(arena.place)?;
         taken.extend(device.map(|device| (device, arena.bytes)));
     }

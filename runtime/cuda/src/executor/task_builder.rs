@@ -4,9 +4,11 @@ use tpc_ir::program::Program;
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
 use tpc_runtime::host::{launch_op, max_sizes};
+use tpc_runtime::ranks::Share;
 
 use super::fuse::{FusedLaunch, Role};
 use super::place::{device, device_index};
+use super::rank_tasks::RankTasks;
 use super::roles::roles;
 use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
 use super::term_slot::TermSlot;
@@ -17,13 +19,19 @@ use crate::kernels::{FusedOp, WideForm};
 pub(super) type Reach<'a> = dyn FnMut(usize, usize) -> Result<bool, ExecError> + 'a;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum StagedOp {
+pub(super) enum StagedOp {
     Copy,
     Collective,
+    /// A value that this rank sends.
+    Post,
+    /// A collective among ranks.
+    Joint,
 }
 
 #[derive(Default)]
-pub(super) struct TaskBuilder {
+pub(super) struct TaskBuilder<'a> {
+    /// This rank's messages; `None` without ranks.
+    pub(super) rank: Option<RankTasks<'a>>,
     terms: TermsPlan,
     /// The index of the staging buffer for each list of participants. Copies and collectives have different buffers: all
     /// participants order their collectives, but not their copies.
@@ -31,9 +39,14 @@ pub(super) struct TaskBuilder {
     pub(super) staging: Vec<StagingBuffer>,
 }
 
-impl TaskBuilder {
-    pub(super) fn new(program: &Program) -> Result<TaskBuilder, ExecError> {
+impl<'a> TaskBuilder<'a> {
+    pub(super) fn new(
+        program: &Program,
+        share: Option<&'a Share>,
+    ) -> Result<TaskBuilder<'a>, ExecError> {
+        let rank = share.map(|share| RankTasks::new(program, share));
         Ok(TaskBuilder {
+            rank: rank.transpose()?,
             terms: TermsPlan::new(program)?,
             ..TaskBuilder::default()
         })
@@ -79,7 +92,7 @@ impl TaskBuilder {
             && !reach(from, to)?
         {
             let of = (StagedOp::Copy, vec![from, to]);
-            let part = self.staging_part(program, of, (0, operands[0]))?;
+            let part = self.staging_part(program, (of, 2), (0, operands[0]))?;
             return Ok(vec![
                 copy_task(from, 0, Binding::own(operands[0]), part),
                 copy_task(to, 1, part, Binding::own(results[0])),
@@ -94,7 +107,7 @@ impl TaskBuilder {
         )])
     }
 
-    fn fused_task(
+    pub(super) fn fused_task(
         &self,
         program: &Program,
         launch: Launch,
@@ -157,7 +170,7 @@ impl TaskBuilder {
 
     /// Returns the task of an op on one device. The task first copies an operand that is updated in other memory, and
     /// quantises activations of products with weights in planes.
-    fn op_task(
+    pub(super) fn op_task(
         &self,
         program: &Program,
         (launch, place): (Launch, Option<usize>),
@@ -266,7 +279,8 @@ impl TaskBuilder {
         if !reached {
             for (part, seen) in seen.iter_mut().enumerate() {
                 let of = (StagedOp::Collective, places.clone());
-                let staged = self.staging_part(program, of, (part, seen.value))?;
+                let count = places.len();
+                let staged = self.staging_part(program, (of, count), (part, seen.value))?;
                 copies.push(copy_task(places[part], 0, *seen, staged));
                 *seen = staged;
             }
@@ -274,38 +288,26 @@ impl TaskBuilder {
         Ok((seen, copies))
     }
 
-    /// Returns the part of a staging buffer for a value, sized for the largest batch.
-    fn staging_part(
+    /// Returns part `part` of `count` parts of a staging buffer for a value, sized for the largest batch.
+    pub(super) fn staging_part(
         &mut self,
         program: &Program,
-        participants: (StagedOp, Vec<usize>),
+        (participants, count): ((StagedOp, Vec<usize>), usize),
         (part, value): (usize, Value),
     ) -> Result<Binding, ExecError> {
         let next = self.staging.len();
-        let count = participants.1.len();
         let buffer = *self.buffers.entry(participants).or_insert(next);
         if buffer == next {
             self.staging.push(StagingBuffer::default());
         }
         let staging = &mut self.staging[buffer];
         // Launches use the halves of the buffer in turn.
-        staging.parts = 2 * count;
+        staging.parts = staging.parts.max(2 * count);
         if part == 0 {
             staging.uses += 1;
         }
         let part = part + staging.uses % 2 * count;
-        for shape in &program.shapes {
-            let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
-            let row = program.graph.value(value).ty.dtype.bytes(n as u64);
-            let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
-            let bytes = row
-                .zip(rows)
-                .and_then(|(row, rows)| rows.checked_mul(row as usize));
-            let bytes = bytes.ok_or_else(|| ExecError::Size {
-                what: format!("of {value}"),
-            })?;
-            staging.bytes = staging.bytes.max(bytes.next_multiple_of(256));
-        }
+        staging.bytes = staging.bytes.max(staged_bytes(program, value)?);
         Ok(Binding {
             value,
             memory: MemoryKind::Staging(StagingPart { buffer, part }),
@@ -313,7 +315,25 @@ impl TaskBuilder {
     }
 }
 
-fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
+/// Returns the bytes of a value in a staging buffer, for the largest batch.
+pub(super) fn staged_bytes(program: &Program, value: Value) -> Result<usize, ExecError> {
+    let mut most = 0;
+    for shape in &program.shapes {
+        let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
+        let row = program.graph.value(value).ty.dtype.bytes(n as u64);
+        let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
+        let bytes = row
+            .zip(rows)
+            .and_then(|(row, rows)| rows.checked_mul(row as usize));
+        let bytes = bytes.ok_or_else(|| ExecError::Size {
+            what: format!("of {value}"),
+        })?;
+        most = most.max(bytes.next_multiple_of(256));
+    }
+    Ok(most)
+}
+
+pub(super) fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {
     Task {
         place: Some(place),
         stage,
@@ -341,6 +361,6 @@ fn halves_kernel(x: Value, form: WideForm) -> TaskKernel {
     TaskKernel::new(KernelOp::Halves(form), vec![Binding::own(x)], made)
 }
 
-fn malformed(what: &str) -> ExecError {
+pub(super) fn malformed(what: &str) -> ExecError {
     ExecError::Malformed { what: what.into() }
 }

@@ -59,6 +59,18 @@ pub enum WideForm {
 }
 
 impl FusedOp {
+    /// Returns the op after a sum over devices, with the sum as one operand instead of the tensors of all devices;
+    /// `None` for ops that do not follow a sum.
+    pub fn of_sum(&self) -> Option<FusedOp> {
+        match self {
+            FusedOp::NormMul(op, rows, kept) => {
+                Some(FusedOp::NormMul(op.clone(), rows.of_sum(), *kept))
+            }
+            FusedOp::MulSumAdd(rows) => Some(FusedOp::MulSumAdd(rows.of_sum())),
+            _ => None,
+        }
+    }
+
     /// Returns how the kernel reads [`Halves`](super::Halves) in batches of many tokens; `None` if it does not.
     pub fn wide_form(&self) -> Option<WideForm> {
         match self {

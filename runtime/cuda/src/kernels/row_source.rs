@@ -16,6 +16,17 @@ pub enum RowSource {
 }
 
 impl RowSource {
+    /// Returns the rows of a sum over devices, if another program has added the tensors of all devices.
+    #[must_use]
+    pub fn of_sum(&self) -> RowSource {
+        match self {
+            RowSource::AllReduce(_) => RowSource::AllReduce(1),
+            RowSource::Add(of) => RowSource::Add(Box::new(of.of_sum())),
+            RowSource::Norm(op, of) => RowSource::Norm(op.clone(), Box::new(of.of_sum())),
+            RowSource::Tensor | RowSource::WeightedSum => self.clone(),
+        }
+    }
+
     /// True for a sum over devices.
     pub fn reduces(&self) -> bool {
         match self {

@@ -9,6 +9,7 @@ mod launches;
 mod logits;
 mod places;
 mod prefixes;
+mod ranks;
 mod step_model;
 mod widths;
 
