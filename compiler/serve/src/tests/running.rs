@@ -1,4 +1,5 @@
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -91,6 +92,17 @@ pub(super) fn run<R: Future<Output = ()>>(
 }
 
 impl Running {
+    /// Waits until the server has closed all requests. A client may have its answer a moment earlier.
+    pub(super) async fn close_all(&self) {
+        for _ in 0..500 {
+            if self.app.shared.admission.open() == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(self.app.shared.admission.open(), 0);
+    }
+
     /// Sends a request. Returns the status and the body.
     pub(super) async fn send(
         &self,

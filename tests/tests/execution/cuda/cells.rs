@@ -13,6 +13,9 @@ const SAMPLE: [&str; 3] = ["deepseek2", "gpt-oss", "bloom"];
 /// Tokens in two blocks of cells and more.
 const LONG: usize = 140;
 
+/// The maximum NMSE between a token alone and in a batch, with caches of Q8_0.
+const CODES: f64 = 1e-4;
+
 #[test]
 fn long_texts_agree_with_the_reference() {
     let tokens: Vec<u32> = (0..LONG as u32).map(|i| (i * 37 + i * i) % 100).collect();
@@ -39,7 +42,9 @@ fn long_texts_agree_with_the_reference() {
         let (found, alone) = subject
             .logits(&name, driver)
             .unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert!(alone <= ALONE, "{name}: NMSE {alone:e} of other batches");
+        // Products of prompts round otherwise than those of a token, which moves some codes of Q8_0.
+        let most = if i / 2 % 2 == 0 { ALONE } else { CODES };
+        assert!(alone <= most, "{name}: NMSE {alone:e} of other batches");
         let weights = FileWeights(&subject.file);
         let reference = ProgramInterpreter::new(&subject.program, &weights, Options::default(), 1);
         let executor = reference.unwrap_or_else(|e| panic!("{name}: {e}"));
