@@ -58,7 +58,7 @@ impl World {
     ) -> Result<Arc<World>, StartError> {
         let (tell, told) = channel();
         // The launcher also needs time to end the processes that wait.
-        let limit_of_start = limit.mul_f64(0.8);
+        let limit_of_start = limit.mul_f64(0.7);
         // MPI waits for all processes of the job, perhaps forever.
         thread::spawn(move || tell.send(Calls::start()));
         let Started {

@@ -52,7 +52,7 @@ pub(super) fn connect() -> Result<Job, Failure> {
     let world = World::start(limit, report).map_err(|e| {
         let cause = match e {
             StartError::Late(limit) => format!(
-                "a rank has not started within {:.0} s; {SECONDS} sets the limit",
+                "a rank has not started within {:.1} s; {SECONDS} sets the limit",
                 limit.as_secs_f64()
             ),
             StartError::Mpi(cause) => cause,
@@ -60,7 +60,7 @@ pub(super) fn connect() -> Result<Job, Failure> {
         let failure = failed(&RankError { rank: None, cause });
         if super::is_silent() {
             // If rank 0 lives, it reports this first, and the launcher ends this process.
-            std::thread::sleep(Duration::from_millis(700));
+            std::thread::sleep(Duration::from_millis(400));
             failure.diagnostics.iter().for_each(output::diagnostic);
         }
         failure

@@ -171,35 +171,36 @@ impl TaskBuilder<'_> {
         };
         let planned = rank.plan.tasks[launch.index()].iter().map(|m| m.stage);
         let last = tasks.iter().map(|t| t.stage).chain(planned).max();
-        let stage = last.map_or(0, |last| last + 1);
-        let mut copies: BTreeMap<Value, StagingPart> = BTreeMap::new();
+        let mut stage = last.map_or(0, |last| last + 1);
+        let mut of_value: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
         for message in messages {
-            let message = share.messages()[message];
-            let value = message.value;
-            let device = device_index(program, value)?;
-            let copy = match (device, copies.get(&value)) {
-                (None, _) => None,
-                (Some(_), Some(part)) => Some(*part),
-                (Some(device), None) => {
+            let value = share.messages()[message].value;
+            of_value.entry(value).or_default().push(message);
+        }
+        for (value, messages) in of_value {
+            let copy = match device_index(program, value)? {
+                Some(device) => {
                     let of = ((StagedOp::Post, Vec::new()), 1);
                     let staged = self.staging_part(program, of, (0, value))?;
                     tasks.push(copy_task(device, stage, Binding::own(value), staged));
-                    let MemoryKind::Staging(part) = staged.memory else {
-                        return Err(malformed("a message has no staging buffer"));
-                    };
-                    copies.insert(value, part);
-                    Some(part)
+                    staging(staged)
                 }
+                None => None,
             };
             let Some(rank) = &mut self.rank else { continue };
-            rank.plan.posts.push(Post {
-                value,
-                to: message.to,
-                tag: message.tag,
-                copy,
-            });
-            let post = rank.plan.posts.len() - 1;
-            rank.add(launch, stage + 1, MessageWork::Post(post));
+            for message in messages {
+                let message = share.messages()[message];
+                rank.plan.posts.push(Post {
+                    value,
+                    to: message.to,
+                    tag: message.tag,
+                    copy,
+                });
+                let post = rank.plan.posts.len() - 1;
+                rank.add(launch, stage + 1, MessageWork::Post(post));
+            }
+            // The next copy may need the same memory.
+            stage += 2;
         }
         Ok(())
     }
