@@ -159,7 +159,7 @@ impl ExecutorOptions {
         kernels: &PrebuiltCode,
     ) -> Result<LoadedExecutor, ExecError> {
         match &self.ranks {
-            Some(group) => group.lead(self, program, weights, (devices, kernels)),
+            Some(group) => self.lead(group, program, weights, (devices, kernels)),
             None => self.load_share(program, weights, (devices, kernels), None),
         }
     }

@@ -170,7 +170,7 @@ pub(super) fn follow(
     let mut options = execution.executor_options(ExecutorKind::Cpu, ranks)?;
     ranks::greet(&mut options.ranks, &opened.file, opened.artefact_program())?;
     match &options.ranks {
-        Some(group) => Ok(engine::ranks::serve(
+        Some(group) => Ok(engine::serve_rank(
             group,
             &opened.file,
             &options,

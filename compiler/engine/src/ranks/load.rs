@@ -8,25 +8,24 @@ use tpc_runtime::ranks::{Outgoing, Ranks, Tag};
 
 use super::RankGroup;
 use crate::artefact::STORAGE_FORMATS;
-use crate::executor::ExecutorKind;
 
-/// The executor of all ranks, and the rank and kind of each device.
+/// The name of all ranks' executor, and the rank and kind of each device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seats {
-    pub(super) executor: ExecutorKind,
-    pub(super) ranks: Ranks,
-    pub(super) kinds: Vec<DeviceKind>,
+pub(crate) struct Seats {
+    pub(crate) executor: String,
+    pub(crate) ranks: Ranks,
+    pub(crate) kinds: Vec<DeviceKind>,
 }
 
 impl Seats {
-    pub(super) fn new(executor: ExecutorKind, ranks: &Ranks, kinds: &[DeviceKind]) -> Seats {
+    pub(crate) fn new(executor: &str, ranks: &Ranks, kinds: &[DeviceKind]) -> Seats {
         // Only cards have numbers that other ranks use.
         let card = |kind: &DeviceKind| match kind {
             DeviceKind::Cuda(_) => *kind,
             DeviceKind::Generic | DeviceKind::Cpu | DeviceKind::Numa(_) => DeviceKind::Generic,
         };
         Seats {
-            executor,
+            executor: executor.to_owned(),
             ranks: ranks.clone(),
             kinds: kinds.iter().map(card).collect(),
         }
@@ -39,7 +38,7 @@ impl Seats {
             _ => rank.to_string(),
         });
         let places: Vec<String> = places.collect();
-        format!("{}\n{}\n", self.executor.name(), places.join(" "))
+        format!("{}\n{}\n", self.executor, places.join(" "))
     }
 
     /// Reads the two lines of [`encode`](Self::encode). Returns the rest, too.
@@ -56,7 +55,7 @@ impl Seats {
             kinds.push(card);
         }
         let seats = Seats {
-            executor: ExecutorKind::named(executor)?,
+            executor: executor.to_owned(),
             ranks: Ranks::new(of_devices, count)?,
             kinds,
         };
@@ -65,7 +64,7 @@ impl Seats {
 }
 
 /// Sends a program to all other ranks.
-pub(super) fn send(group: &RankGroup, program: &Program, seats: &Seats) -> Result<(), ExecError> {
+pub(crate) fn send(group: &RankGroup, program: &Program, seats: &Seats) -> Result<(), ExecError> {
     let message = format!("{}{program}", seats.encode());
     let (tag, bytes) = (Tag::READY, message.as_bytes());
     for to in 1..group.transport.ranks() {
@@ -76,7 +75,7 @@ pub(super) fn send(group: &RankGroup, program: &Program, seats: &Seats) -> Resul
 }
 
 /// Waits until all other ranks have loaded.
-pub(super) fn wait(group: &RankGroup) -> Result<(), ExecError> {
+pub(crate) fn wait(group: &RankGroup) -> Result<(), ExecError> {
     for rank in 1..group.transport.ranks() {
         let answer = group.transport.receive(rank, Tag::READY);
         answer.map_err(ExecError::from)?;
@@ -85,7 +84,7 @@ pub(super) fn wait(group: &RankGroup) -> Result<(), ExecError> {
 }
 
 /// Reads the message of [`send`], and verifies the program. Returns `None` for an empty message, the last of a job.
-pub(super) fn read(bytes: &[u8], count: usize) -> Result<Option<(Program, Seats)>, String> {
+pub(crate) fn read(bytes: &[u8], count: usize) -> Result<Option<(Program, Seats)>, String> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -111,7 +110,7 @@ mod tests {
     #[test]
     fn seats_survive_and_malformed_lines_do_not() {
         let kinds = [DeviceKind::Cuda(5), DeviceKind::Generic, DeviceKind::Cpu];
-        let seats = Seats::new(ExecutorKind::EmulatedCuda, &Ranks::even(3, 2), &kinds);
+        let seats = Seats::new("emulated CUDA", &Ranks::even(3, 2), &kinds);
         let text = seats.encode() + "the program";
         assert_eq!(text, "emulated CUDA\n0/5 0 1\nthe program");
         assert_eq!(Seats::decode(&text, 2), Some((seats, "the program")));
@@ -119,7 +118,6 @@ mod tests {
             "",
             "CPU",
             "CPU\n0 1",
-            "GPU\n0 1\n",
             "CPU\n0 2\n",
             "CPU\n0/x\n",
             "CPU\nx\n",

@@ -1,25 +1,20 @@
 //! Plans whose devices are in several processes.
 //!
 //! All ranks run the same command. Rank 0 plans; the others receive the program, load their devices' parts of the
-//! weights from their own file, and [follow](serve).
+//! weights from their own file, and [follow](crate::serve_rank).
 
 mod hello;
-mod load;
-mod serve;
+pub(crate) mod load;
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tpc_core::placement::DeviceKind;
-use tpc_cuda::executor::PrebuiltCode;
-use tpc_ir::program::Program;
-use tpc_runtime::ranks::{Leader, RankSeat, Ranks, Share, Transport};
-use tpc_runtime::{ExecError, WeightSource};
+use tpc_runtime::ExecError;
+use tpc_runtime::ranks::{Outgoing, Ranks, Tag, Transport};
 
 use crate::devices::cards;
-use crate::executor::{ExecutorOptions, LoadedExecutor};
 
 pub use hello::{Fingerprint, Hello, compare};
-pub use serve::{end, serve};
 
 /// The processes that run a plan together.
 #[derive(Clone, Debug)]
@@ -51,7 +46,7 @@ impl RankGroup {
     }
 
     /// Returns the threads of this process, of `all` threads of all devices.
-    fn threads(&self, all: usize, ranks: &Ranks) -> usize {
+    pub(crate) fn threads(&self, all: usize, ranks: &Ranks) -> usize {
         let devices = ranks.of_devices();
         let own = devices.iter().filter(|r| **r == self.rank()).count();
         let each = match self.threads_stated {
@@ -67,7 +62,7 @@ impl RankGroup {
 
     /// Returns the kinds of a program's devices for this rank. Cards without a number get the lowest unused numbers of
     /// their machine. Devices of other ranks get a card of this rank, which they do not use.
-    fn kinds(&self, kinds: &[DeviceKind], ranks: &Ranks) -> Vec<DeviceKind> {
+    pub(crate) fn kinds(&self, kinds: &[DeviceKind], ranks: &Ranks) -> Vec<DeviceKind> {
         let host = |rank: usize| self.hosts.get(rank);
         let beside = |rank: usize| host(rank).is_some() && host(rank) == host(self.rank());
         let mut order: Vec<usize> = (0..kinds.len()).collect();
@@ -88,65 +83,31 @@ impl RankGroup {
         (0..kinds.len()).map(of).collect()
     }
 
-    /// Loads rank 0's share, and lets the other ranks load theirs.
+    /// Reserves the other ranks for one program. They are free when the result is dropped.
     ///
     /// # Errors
-    /// Returns the errors of a rank.
-    pub(crate) fn lead(
-        &self,
-        options: &ExecutorOptions,
-        program: Arc<Program>,
-        weights: &dyn WeightSource,
-        (devices, kernels): (&[DeviceKind], &PrebuiltCode),
-    ) -> Result<LoadedExecutor, ExecError> {
-        let ranks = self.ranks(program.graph.devices.len());
+    /// Returns an error if they run another program.
+    pub(crate) fn reserve(&self) -> Result<Arc<()>, ExecError> {
         let busy = Arc::new(());
-        {
-            let mut last = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-            if last.upgrade().is_some() {
-                let what = "several ranks run one program at a time".to_owned();
-                return Err(ExecError::Malformed { what });
-            }
-            *last = Arc::downgrade(&busy);
+        let mut last = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.upgrade().is_some() {
+            let what = "several ranks run one program at a time".to_owned();
+            return Err(ExecError::Malformed { what });
         }
-        load::send(
-            self,
-            &program,
-            &load::Seats::new(options.kind, &ranks, devices),
-        )?;
-        let own = self.share(
-            options,
-            (Arc::clone(&program), &ranks),
-            weights,
-            (devices, kernels),
-        )?;
-        load::wait(self)?;
-        let transport = Arc::clone(&self.transport);
-        let leader = Leader::new(own.executor, program, ranks, transport, busy);
-        Ok(LoadedExecutor {
-            executor: Box::new(leader),
-            no_peer_access: own.no_peer_access,
-        })
+        *last = Arc::downgrade(&busy);
+        Ok(busy)
     }
+}
 
-    /// Loads this rank's share of a program.
-    fn share(
-        &self,
-        options: &ExecutorOptions,
-        (program, ranks): (Arc<Program>, &Ranks),
-        weights: &dyn WeightSource,
-        (devices, kernels): (&[DeviceKind], &PrebuiltCode),
-    ) -> Result<LoadedExecutor, ExecError> {
-        let seat = RankSeat {
-            share: Share::of(&program, ranks.clone(), self.rank())?,
-            transport: Arc::clone(&self.transport),
-        };
-        let options = ExecutorOptions {
-            threads: self.threads(options.threads, ranks),
-            ..options.clone()
-        };
-        let kinds = self.kinds(devices, ranks);
-        options.load_share(program, weights, (&kinds, kernels), Some(seat))
+/// Lets all other ranks end.
+pub fn end(group: &RankGroup) {
+    for to in 1..group.transport.ranks() {
+        // If a rank has failed, all end anyway.
+        let _ = group.transport.post(Outgoing {
+            to,
+            tag: Tag::READY,
+            bytes: &[],
+        });
     }
 }
 

@@ -18,8 +18,10 @@ mod fuse;
 mod graph;
 mod host_ops;
 mod kernel_node;
+mod landings;
 mod launch_record;
 mod launches;
+mod linked;
 mod load;
 mod memory;
 mod messages;
@@ -32,7 +34,9 @@ mod place;
 mod planned;
 mod profile;
 mod programmatic_edges;
+mod queue_order;
 mod rank_messages;
+mod rank_plan;
 mod rank_tasks;
 mod ranks;
 mod requirements;
@@ -55,7 +59,7 @@ use tpc_cpu::host;
 use tpc_ir::op::InputKind;
 use tpc_ir::program::{BatchLayout, Program};
 use tpc_ir::{Arena, Bindings, DType, Place, Value};
-use tpc_runtime::host::{StoredExtent, extents, inputs, outputs, weight_tensor};
+use tpc_runtime::host::{StoredExtent, inputs, outputs, weight_tensor};
 use tpc_runtime::ranks::RankSeat;
 use tpc_runtime::{
     BatchRun, Batches, ExecError, Executor, Frame, Host, Interface, KernelTime, NextPhase, Outputs,
@@ -67,13 +71,13 @@ use device_view::DeviceView;
 use frames::Frames;
 use host_ops::HostLaunches;
 use launches::Launches;
+use linked::{Linked, own_extents};
 use memory::{Arenas, Faults};
 use messages::is_here;
 use phase_graph::{PhaseGraph, PhaseGraphs};
 use profile::Profile;
 use programmatic_edges::ProgrammaticEdges;
 use rank_messages::RankMessages;
-use ranks::Linked;
 use snapshot::ExecutorMemory;
 use stepped::Stepper;
 
@@ -216,18 +220,11 @@ impl<D: Driver> CudaExecutor<D> {
         )?;
         arenas.clear_states(&program, &mut driver)?;
         let values = program.graph.values().len();
-        let mut extents = extents(&program);
-        for extent in &mut extents {
-            let here = |at: &StoredExtent| {
-                is_here(launches.share.as_ref(), program.arenas[at.arena].place)
-            };
-            *extent = extent.filter(here);
-        }
         Ok(CudaExecutor {
             interface: Interface::from_graph(&program.graph),
             inputs: inputs(&program),
             outputs,
-            extents,
+            extents: own_extents(&program, launches.share.as_ref()),
             state_copies: (0..values).map(|_| OnceCell::new()).collect(),
             changed: Vec::new(),
             driver: RefCell::new(driver),

@@ -9,88 +9,11 @@ use tpc_runtime::host::launch_values;
 use tpc_runtime::ranks::{Blocks, Share};
 
 use super::fuse::{FusedLaunch, Role};
-use super::messages::{
-    Landings, MessagePlan, MessageTask, MessageWork, PlannedExchange, Post, Receive,
-};
+use super::messages::{MessageWork, PlannedExchange, Post};
 use super::place::device_index;
 use super::roles::roles;
-use super::task::{Binding, MemoryKind, StagingBuffer, StagingPart, Task};
-use super::task_builder::{Reach, StagedOp, TaskBuilder, copy_task, malformed, staged_bytes};
-
-/// The messages of a rank, as far as they are planned.
-pub(super) struct RankTasks<'a> {
-    share: &'a Share,
-    landings: Landings,
-    /// The staging buffer of messages to this rank.
-    buffer: Option<usize>,
-    /// The messages to send after each launch.
-    posts: BTreeMap<Launch, Vec<usize>>,
-    pub(super) plan: MessagePlan,
-}
-
-impl<'a> RankTasks<'a> {
-    pub(super) fn new(program: &Program, share: &'a Share) -> Result<RankTasks<'a>, ExecError> {
-        let mut posts: BTreeMap<Launch, Vec<usize>> = BTreeMap::new();
-        for (i, message) in share.messages().iter().enumerate() {
-            if let Some(launch) = message.after.filter(|_| message.from == share.rank()) {
-                posts.entry(launch).or_default().push(i);
-            }
-        }
-        Ok(RankTasks {
-            share,
-            landings: Landings::new(program, share)?,
-            buffer: None,
-            posts,
-            plan: MessagePlan {
-                tasks: vec![Vec::new(); program.launches.len()],
-                ..MessagePlan::default()
-            },
-        })
-    }
-
-    fn add(&mut self, launch: Launch, stage: usize, work: MessageWork) {
-        self.plan.tasks[launch.index()].push(MessageTask { stage, work });
-    }
-
-    /// Returns the part of the staging buffer for a message, which the first launch that reads it receives.
-    fn landing(
-        &mut self,
-        program: &Program,
-        (launch, message): (Launch, usize),
-        staging: &mut Vec<StagingBuffer>,
-    ) -> Result<StagingPart, ExecError> {
-        let messages = self.share.messages();
-        let buffer = match self.buffer {
-            Some(buffer) => buffer,
-            None => {
-                let values = self.landings.messages().map(|m| messages[m].value);
-                let bytes: Result<Vec<usize>, ExecError> =
-                    values.map(|v| staged_bytes(program, v)).collect();
-                staging.push(StagingBuffer {
-                    parts: self.landings.parts,
-                    bytes: bytes?.into_iter().max().unwrap_or(0),
-                    uses: 0,
-                });
-                *self.buffer.insert(staging.len() - 1)
-            }
-        };
-        let found = self.landings.get(message);
-        let (part, first) = found.ok_or_else(|| malformed("a message has no reader"))?;
-        let to = StagingPart { buffer, part };
-        if first == launch {
-            let message = messages[message];
-            self.plan.receives.push(Receive {
-                value: message.value,
-                from: message.from,
-                tag: message.tag,
-                to,
-            });
-            let receive = self.plan.receives.len() - 1;
-            self.add(launch, 0, MessageWork::Receive(receive));
-        }
-        Ok(to)
-    }
-}
+use super::task::{Binding, MemoryKind, StagingPart, Task};
+use super::task_builder::{Reach, StagedOp, TaskBuilder, copy_task, malformed};
 
 /// Replaces the memory of a value that a task reads.
 fn redirect(task: &mut Task, value: Value, to: Binding) {

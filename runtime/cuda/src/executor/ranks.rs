@@ -1,54 +1,12 @@
 //! The executor of a rank: messages before and after the graph of a phase.
 
-use std::sync::Arc;
-
 use tpc_cpu::View as HostView;
 use tpc_cpu::host::packed;
-use tpc_ir::Value;
-use tpc_ir::program::Program;
 use tpc_runtime::ExecError;
-use tpc_runtime::ranks::{Outgoing, Tag};
+use tpc_runtime::ranks::Outgoing;
 
 use super::CudaExecutor;
-use super::rank_messages::RankMessages;
 use crate::driver::Driver;
-
-/// A rank's messages, and what it sends and receives outside of graphs.
-#[derive(Debug)]
-pub(super) struct Linked {
-    pub(super) messages: Arc<RankMessages>,
-    /// Values to send when each phase begins.
-    begins: Vec<Vec<(Value, usize, Tag)>>,
-    /// Named outputs that other ranks compute, in packed form.
-    outputs: Vec<Option<Vec<u8>>>,
-}
-
-impl Linked {
-    pub(super) fn new(program: &Program, messages: RankMessages, outputs: usize) -> Linked {
-        let share = &messages.seat.share;
-        let mut begins = vec![Vec::new(); program.phases.len()];
-        for message in share.messages() {
-            if message.from == share.rank() && message.after.is_none() {
-                begins[message.phase].push((message.value, message.to, message.tag));
-            }
-        }
-        Linked {
-            messages: Arc::new(messages),
-            begins,
-            outputs: vec![None; outputs],
-        }
-    }
-
-    /// Tells the other ranks of an error, because they wait for this rank.
-    pub(super) fn fail(&self, cause: &str) {
-        self.messages.seat.transport.fail(cause);
-    }
-
-    /// Returns the bytes of an output that another rank has computed.
-    pub(super) fn output(&self, output: usize) -> Option<&[u8]> {
-        self.outputs.get(output)?.as_deref()
-    }
-}
 
 impl<D: Driver> CudaExecutor<D> {
     /// Sends what exists when a phase begins.

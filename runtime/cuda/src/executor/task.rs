@@ -1,7 +1,10 @@
 //! Tasks: the kernels of a launch on one device, before their views have slots.
 
 use tpc_ir::op::MulMatId;
+use tpc_ir::program::Program;
 use tpc_ir::{Op, Value};
+use tpc_runtime::ExecError;
+use tpc_runtime::host::max_sizes;
 
 use super::term_slot::TermSlot;
 use crate::kernels::{FusedOp, WideForm};
@@ -99,4 +102,22 @@ pub(super) struct StagingBuffer {
     pub(super) bytes: usize,
     /// The number of launches that use the buffer.
     pub(super) uses: usize,
+}
+
+/// Returns the bytes of a value in a staging buffer, for the largest batch.
+pub(super) fn staged_bytes(program: &Program, value: Value) -> Result<usize, ExecError> {
+    let mut most = 0;
+    for shape in &program.shapes {
+        let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
+        let row = program.graph.value(value).ty.dtype.bytes(n as u64);
+        let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
+        let bytes = row
+            .zip(rows)
+            .and_then(|(row, rows)| rows.checked_mul(row as usize));
+        let bytes = bytes.ok_or_else(|| ExecError::Size {
+            what: format!("of {value}"),
+        })?;
+        most = most.max(bytes.next_multiple_of(256));
+    }
+    Ok(most)
 }

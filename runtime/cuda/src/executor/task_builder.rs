@@ -3,14 +3,16 @@ use std::collections::BTreeMap;
 use tpc_ir::program::Program;
 use tpc_ir::{Launch, Op, Place, Value};
 use tpc_runtime::ExecError;
-use tpc_runtime::host::{launch_op, max_sizes};
+use tpc_runtime::host::launch_op;
 use tpc_runtime::ranks::Share;
 
 use super::fuse::{FusedLaunch, Role};
 use super::place::{device, device_index};
-use super::rank_tasks::RankTasks;
+use super::rank_plan::RankPlan;
 use super::roles::roles;
-use super::task::{Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel};
+use super::task::{
+    Binding, KernelOp, MemoryKind, StagingBuffer, StagingPart, Task, TaskKernel, staged_bytes,
+};
 use super::term_slot::TermSlot;
 use super::terms::{TermsPlan, terms_operand, wide_form};
 use crate::kernels::{FusedOp, WideForm};
@@ -31,7 +33,7 @@ pub(super) enum StagedOp {
 #[derive(Default)]
 pub(super) struct TaskBuilder<'a> {
     /// This rank's messages; `None` without ranks.
-    pub(super) rank: Option<RankTasks<'a>>,
+    pub(super) rank: Option<RankPlan<'a>>,
     terms: TermsPlan,
     /// The index of the staging buffer for each list of participants. Copies and collectives have different buffers: all
     /// participants order their collectives, but not their copies.
@@ -44,7 +46,7 @@ impl<'a> TaskBuilder<'a> {
         program: &Program,
         share: Option<&'a Share>,
     ) -> Result<TaskBuilder<'a>, ExecError> {
-        let rank = share.map(|share| RankTasks::new(program, share));
+        let rank = share.map(|share| RankPlan::new(program, share));
         Ok(TaskBuilder {
             rank: rank.transpose()?,
             terms: TermsPlan::new(program)?,
@@ -313,24 +315,6 @@ impl<'a> TaskBuilder<'a> {
             memory: MemoryKind::Staging(StagingPart { buffer, part }),
         })
     }
-}
-
-/// Returns the bytes of a value in a staging buffer, for the largest batch.
-pub(super) fn staged_bytes(program: &Program, value: Value) -> Result<usize, ExecError> {
-    let mut most = 0;
-    for shape in &program.shapes {
-        let [n, rest @ ..] = max_sizes(program, value, &shape.most)?;
-        let row = program.graph.value(value).ty.dtype.bytes(n as u64);
-        let rows = rest.iter().try_fold(1_usize, |n, d| n.checked_mul(*d));
-        let bytes = row
-            .zip(rows)
-            .and_then(|(row, rows)| rows.checked_mul(row as usize));
-        let bytes = bytes.ok_or_else(|| ExecError::Size {
-            what: format!("of {value}"),
-        })?;
-        most = most.max(bytes.next_multiple_of(256));
-    }
-    Ok(most)
 }
 
 pub(super) fn copy_task(place: usize, stage: usize, from: Binding, to: Binding) -> Task {

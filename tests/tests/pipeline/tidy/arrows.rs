@@ -569,6 +569,7 @@ const MODULES: [(&str, &[&str]); 28] = [
             "weights",
             "ranks",
             "executor",
+            "rank_executor",
             "damaged",
             "prepared",
             "loader",
