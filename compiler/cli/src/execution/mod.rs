@@ -163,11 +163,10 @@ pub(super) fn follow(
         cache: DType::F16,
         split_mode: SplitMode::Auto,
     };
-    let opened = subject.open(placement, || {
-        self::placement(placement, defaults, ExecutorKind::Cpu)
-    })?;
     // Rank 0 sends the kind of the executor, and the devices are in its program.
-    let mut options = execution.executor_options(ExecutorKind::Cpu, ranks)?;
+    let kind = execution.executor(placement, ExecutorKind::Cpu);
+    let opened = subject.open(placement, || self::placement(placement, defaults, kind))?;
+    let mut options = execution.executor_options(kind, ranks)?;
     ranks::greet(&mut options.ranks, &opened.file, opened.artefact_program())?;
     match &options.ranks {
         Some(group) => Ok(engine::serve_rank(
