@@ -81,23 +81,55 @@ pub(crate) fn ends(mut command: Command) -> (bool, String) {
     (out.status.success(), text.concat())
 }
 
-/// Waits for the end of a job, at most `limit`. Returns the time and the text of its errors.
-pub(crate) fn wait(mut job: Child, limit: Duration) -> Result<(Duration, String), String> {
+/// The end of a job.
+pub(crate) struct Ended {
+    /// The time until all ranks have ended.
+    pub(crate) took: Duration,
+    /// The text of its errors.
+    pub(crate) text: String,
+    /// True if `mpirun` hung after all ranks had ended. Open MPI 4.1 does if a rank ends while it starts.
+    pub(crate) launcher_hung: bool,
+}
+
+/// Waits for the end of a job, at most `limit`.
+pub(crate) fn wait(mut job: Child, limit: Duration) -> Result<Ended, String> {
+    const HUNG: Duration = Duration::from_secs(3);
     let begun = Instant::now();
-    loop {
-        match job.try_wait().expect("a child") {
-            Some(_) => break,
-            None if begun.elapsed() > limit => {
-                let _ = job.kill();
-                let _ = job.wait();
-                return Err(format!("the job has not ended within {limit:?}"));
-            }
-            None => std::thread::sleep(Duration::from_millis(10)),
+    let mut alone: Option<Instant> = None;
+    let mut launcher_hung = false;
+    while job.try_wait().expect("a child").is_none() {
+        if begun.elapsed() > limit {
+            let _ = job.kill();
+            let _ = job.wait();
+            return Err(format!("the job has not ended within {limit:?}"));
         }
+        match processes(&job).iter().any(|pid| is_running(*pid)) {
+            true => alone = None,
+            false => launcher_hung = alone.get_or_insert_with(Instant::now).elapsed() > HUNG,
+        }
+        if launcher_hung {
+            let _ = job.kill();
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(30));
     }
-    let took = begun.elapsed();
+    let took = match alone.filter(|_| launcher_hung) {
+        Some(alone) => alone - begun,
+        None => begun.elapsed(),
+    };
     let out = job.wait_with_output().expect("a child");
-    Ok((took, String::from_utf8_lossy(&out.stderr).into_owned()))
+    Ok(Ended {
+        took,
+        text: String::from_utf8_lossy(&out.stderr).into_owned(),
+        launcher_hung,
+    })
+}
+
+/// True for a process that has not ended. An ended process stays until its parent asks for its status.
+fn is_running(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let state = status.lines().find_map(|l| l.strip_prefix("State:"));
+    state.is_some_and(|s| !s.trim_start().starts_with('Z'))
 }
 
 /// Returns the ids of a job's `tpc` processes, in the order of their ranks.
