@@ -52,7 +52,7 @@ fn tensors_across_machines_exchange_sums() {
         "tensor over 4 devices (tensors across machines), as requested",
         "between machines, per token: ",
         "with a faster network: 25gbe ",
-        "only on their CPUs",
+        "mpirun -np 2 --hostfile hosts --map-by ppr:1:node --bind-to none tpc run",
         "with llama.cpp: not possible; it uses devices of other machines only through RPC servers",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -63,13 +63,6 @@ fn tensors_across_machines_exchange_sums() {
         serde_json::json!([[0, 1], [2, 3]])
     );
     assert_eq!(json["machine"]["network"]["name"], "10gbe");
-    let (_, _, on_cpus) = planned(SMALL, "2*2xcpu@10gbe", SplitMode::Tensor);
-    let command = on_cpus.commands.tpc.expect("a command").to_string();
-    let start = "mpirun -np 2 --hostfile hosts tpc run";
-    assert!(
-        command.starts_with(start) && command.contains("'2*2xcpu@10gbe'"),
-        "{command}"
-    );
 }
 
 #[test]

@@ -34,13 +34,10 @@ fn machines_and_their_network_are_reported() {
     let sent = &cluster["token"]["between"];
     assert!(sent[0]["bytes"].as_u64().unwrap() >= sent[1]["bytes"].as_u64().unwrap() / 4);
     assert_eq!(cluster["faster"][0]["network"], "ib-xdr");
-    let why = report["commands"]["tpc_reason"].as_str().unwrap();
-    assert!(why.contains("only on their CPUs"), "{why}");
-    let on_cpus = json(SMALL, "--devices 2*2xcpu@ib-ndr -sm tensor -c 4096");
-    let command = on_cpus["commands"]["tpc"].as_str().unwrap();
+    let command = report["commands"]["tpc"].as_str().unwrap();
+    let start = "mpirun -np 2 --hostfile hosts --map-by ppr:1:node --bind-to none tpc run ";
     assert!(
-        command.starts_with("mpirun -np 2 --hostfile hosts tpc run ")
-            && command.contains("--devices '2*2xcpu@ib-ndr'"),
+        command.starts_with(start) && command.contains("--devices '2*2x3090@ib-ndr'"),
         "{command}"
     );
     let why = report["commands"]["llama.cpp_reason"].as_str().unwrap();
@@ -150,13 +147,19 @@ fn a_pod_per_machine_starts_with_mpi() {
     for part in [
         "kind: LeaderWorkerSet",
         "    size: 2\n",
-        "exec mpirun --allow-run-as-root -np 2 --hostfile /tmp/hosts",
+        "exec mpirun --allow-run-as-root -np 2 --hostfile /tmp/hosts --map-by ppr:1:node --bind-to none",
         "- \"serve\"",
         "- \"2*2xcpu@ib-ndr\"",
         "- \"/usr/sbin/sshd\"",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
+    let on_cards = options.replace("cpu", "3090");
+    let ran = plan(SMALL, &format!("{on_cards} --emit k8s-lws"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    // The leader and each worker request the cards of a machine.
+    let cards = ran.stdout.matches("nvidia.com/gpu: 2").count();
+    assert!(cards >= 2, "{}", ran.stdout);
     let other = plan(SMALL, &format!("{options} --emit compose"));
     refuses(&other, 1, "TPC0416");
     let bare = options.split(" --emit-image").next().unwrap();

@@ -15,7 +15,7 @@ use tpc_passes::machine::Engine;
 
 use crate::foreign_types::ForeignTypes;
 use crate::pipeline::{CAPTURE, CompiledModel};
-use crate::placement::{DeviceKind, DeviceSpec, Placement};
+use crate::placement::Placement;
 use devices::order;
 use embeds::embeds;
 use llama_cpp::{Family, by_layers, command};
@@ -53,6 +53,8 @@ pub struct Commands {
 
 /// MPI reads the machines from this file.
 const HOST_FILE: &str = "hosts";
+/// Options of `mpirun`: one process per machine, which may use all cores. By default, Open MPI gives it one core.
+pub(super) const ONE_PER_MACHINE: [&str; 4] = ["--map-by", "ppr:1:node", "--bind-to", "none"];
 
 /// Returns the words that start one process per machine; an empty list for one machine.
 fn launcher(placement: &Placement) -> Vec<String> {
@@ -60,15 +62,9 @@ fn launcher(placement: &Placement) -> Vec<String> {
         return Vec::new();
     }
     let n = placement.machine_count().to_string();
-    ["mpirun", "-np", &n, "--hostfile", HOST_FILE]
-        .map(str::to_owned)
-        .into()
-}
-
-/// True if several machines have cards.
-fn has_cards_apart(placement: &Placement) -> bool {
-    let is_card = |d: &DeviceSpec| d.card.is_some() || matches!(d.kind, DeviceKind::Cuda(_));
-    placement.is_cluster() && placement.devices.iter().any(is_card)
+    let mut words = vec!["mpirun", "-np", &n, "--hostfile", HOST_FILE];
+    words.extend(ONE_PER_MACHINE);
+    words.into_iter().map(str::to_owned).collect()
 }
 
 impl Commands {
@@ -109,10 +105,6 @@ impl Commands {
             (Some(names), _) => {
                 let why = format!("tpc does not support the types of ik_llama.cpp yet ({names})");
                 out.tpc_reason = Some(why);
-            }
-            (None, _) if has_cards_apart(placement) => {
-                let why = "tpc plans cards of several machines, but runs several machines only on their CPUs yet";
-                out.tpc_reason = Some(why.to_owned());
             }
             (None, false) => out.tpc = Some(ShellCommand::new(words)),
             (None, true) => {

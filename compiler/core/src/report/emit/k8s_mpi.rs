@@ -5,6 +5,7 @@ use super::container::{gpus, image, mounted};
 use super::k8s::{literal, resources, service, volumes};
 use super::yaml::{list, string};
 use super::{Deployment, Unfit};
+use crate::report::commands::ONE_PER_MACHINE;
 
 /// The file of the leader with the machines' addresses.
 const HOST_FILE: &str = "/tmp/hosts";
@@ -65,7 +66,8 @@ fn wait(machines: usize) -> String {
 fn run(machines: usize) -> String {
     format!(
         "{}for host in $LWS_LEADER_ADDRESS $workers; do echo \"$host slots=1\"; done > {HOST_FILE}\n\
-         exec mpirun --allow-run-as-root -np {machines} --hostfile {HOST_FILE} \"$@\"\n",
-        workers(machines)
+         exec mpirun --allow-run-as-root -np {machines} --hostfile {HOST_FILE} {} \"$@\"\n",
+        workers(machines),
+        ONE_PER_MACHINE.join(" ")
     )
 }
