@@ -10,7 +10,7 @@ use tpc_runtime::ranks::{Share, Tag};
 use super::messages::is_here;
 use super::rank_messages::RankMessages;
 
-/// A rank's messages, and what it sends and receives outside of graphs.
+/// A rank's messages, with values that it sends before a graph and outputs that it receives after it.
 #[derive(Debug)]
 pub(super) struct Linked {
     pub(super) messages: Arc<RankMessages>,

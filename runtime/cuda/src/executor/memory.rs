@@ -36,12 +36,12 @@ pub fn error(e: DriverError) -> ExecError {
 #[derive(Debug, Default)]
 pub(super) struct Arenas {
     memories: Vec<Memory>,
-    /// The offset in each arena at which its memory begins.
+    /// The offset of the first allocated byte of each arena.
     starts: Vec<u64>,
 }
 
 impl Arenas {
-    /// Allocates every arena, or what a rank uses of it. On failure, earlier allocations are freed.
+    /// Allocates all arenas. A rank allocates only the bytes that it uses. On failure, earlier allocations are freed.
     pub(super) fn new(
         (program, share): (&Program, Option<&Share>),
         driver: &mut impl Driver,

@@ -90,8 +90,8 @@ impl<S: NodeSink> Order<'_, S> {
         ends.iter().for_each(|own| join(&mut all_ends, own));
         let share = self.launches.share.as_ref();
         for (m, own) in meeting.into_iter().zip(ends) {
-            // Waits of other queues are for all participants. Queues of other ranks have no nodes: they only pass on
-            // what they wait for.
+            // A wait for one participant is a wait for all. The queue of another rank has no nodes of its own here, so
+            // its last nodes are those of all participants.
             let here = is_here(share, self.phase.queues[m].place);
             self.queues[m].after.push(all_ends.clone());
             self.queues[m].last = if here { own } else { all_ends.clone() };

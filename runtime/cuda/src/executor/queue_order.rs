@@ -1,4 +1,4 @@
-//! The order in which the queues of a program can take their steps. It depends only on the program.
+//! Order of the steps of all queues. It depends only on the program.
 
 use tpc_ir::Launch;
 use tpc_ir::program::{Phase, Program, Queue, Step};

@@ -70,7 +70,7 @@ impl<'a> RankPlan<'a> {
         };
         let found = self.landings.get(message);
         let (part, first) = found.ok_or_else(|| ExecError::Malformed {
-            what: "a message has no reader".into(),
+            what: "no launch reads a message".into(),
         })?;
         let to = StagingPart { buffer, part };
         if first == launch {

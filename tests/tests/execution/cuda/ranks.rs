@@ -30,7 +30,7 @@ fn executor(
     CudaExecutor::on_rank(program, &weights, driver, options, (&code, Some(seat)))
 }
 
-/// Compares a model on ranks with one process. Returns false if the placement has no plan or there are no devices.
+/// Compares a model on ranks with one process. Returns false without a plan or without devices.
 fn check(
     path: &Path,
     (way, placement): (&str, &Placement),
